@@ -59,6 +59,16 @@ uint64_t arbiter_timeout(const struct core_node *node, uint64_t asked_us)
     return validity_add(asked_us, 2 * (uint64_t)node->srtt_us + ARBITER_GRACE_US);
 }
 
+struct plan arbiter_plan(const struct core_lock *lock, uint64_t now_us)
+{
+    struct plan plan = {.first = arbiter_choose(lock)};
+
+    if (plan.first == lock->config->n_nodes) return plan;
+    plan.until_us = arbiter_timeout(&lock->nodes[plan.first], now_us);
+    plan.on_silence = lock->config->permits != 0 ? SILENCE_BEGINS_ANEW : SILENCE_ASKS_REST;
+    return plan;
+}
+
 /* Rule 6.15. */
 uint64_t arbiter_pace_us(const struct core_lock *lock)
 {
@@ -130,7 +140,7 @@ void arbiter_learn(struct core_lock *lock)
 /* Rule 6.3. */
 bool arbiter_doubt(struct core_lock *lock)
 {
-    const struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    const struct core_node *node = &lock->nodes[lock->attempt.plan.first];
     uint64_t holder_id = node->asked.holder.id;
     bool released = holder_id != 0 && holder_id == lock->belief.released_id;
     bool is_new = holder_id != node->asked.holder.before_id && holder_id != lock->belief.confirmed_id;

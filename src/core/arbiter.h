@@ -11,6 +11,8 @@
 uint32_t arbiter_choose(const struct core_lock *);
 /* arbiter_fits - tell whether the node may be the arbiter while it is READY. */
 bool arbiter_fits(const struct core_node *);
+/* arbiter_plan - return the plan of an attempt that asks the arbiter first (rules 6.1, 6.2 and 7.6). */
+struct plan arbiter_plan(const struct core_lock *, uint64_t now_us);
 /* arbiter_timeout - return until when the answer to a request from asked_us is waited for while another client is in
  * the way. */
 uint64_t arbiter_timeout(const struct core_node *, uint64_t asked_us);

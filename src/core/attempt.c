@@ -62,7 +62,7 @@ static void attempt_fail(struct core_lock *lock, struct step *step, int status)
     assert(status != CORE_OK);
     intent_withdraw(lock, step);
     lock->phase = CORE_IDLE;
-    lock->queued = WAIT_STAY;
+    lock->awaits_room = WAIT_STAY;
     core_notify(lock, CORE_NOTIFY_ACQUIRED, status);
 }
 
@@ -102,39 +102,41 @@ static void expect_keys(struct core_lock *lock, uint64_t now_us)
     }
 }
 
-/* Ask that node first (rule 6.1); n_nodes: ask all (rule 1.2). */
-static void ask_arbiter(struct core_lock *lock, struct step *step, uint32_t index)
+/* A fair lock waits for a node that is connecting (rule 9.2). */
+static void ask_first(struct core_lock *lock, struct step *step, struct plan plan)
 {
-    struct attempt *attempt = &lock->attempt;
-    struct core_node *node = &lock->nodes[index];
-
-    attempt->arbiter = index;
-    if (index >= lock->config->n_nodes) {
+    lock->attempt.plan = plan;
+    if (plan.first >= lock->config->n_nodes) {
         attempt_ask_others(lock, step);
         return;
     }
-    attempt->stage = ATTEMPT_ASKS_ARBITER;
-    attempt->others_at_us =
-        lock->config->fair ? fair_timeout(lock, node, step->now_us) : arbiter_timeout(node, step->now_us);
-    /* A fair lock waits for a node that is connecting (rule 9.2). */
-    if (vote_may_ask(lock, node)) vote_ask(lock, step, index);
+    lock->attempt.stage = ATTEMPT_ASKS_ARBITER;
+    if (vote_may_ask(lock, &lock->nodes[plan.first])) vote_ask(lock, step, plan.first);
 }
 
-/* Rules 9.1 and 9.2: a fair lock asks one node after the other. */
-static void ask_next_arbiter(struct core_lock *lock, struct step *step)
+/* Rules 9.1 and 9.2: one node after the other. */
+static void ask_next(struct core_lock *lock, struct step *step)
 {
     do {
-        ask_arbiter(lock, step, fair_choose(lock));
+        ask_first(lock, step, fair_plan(lock, step->now_us));
     } while (lock->attempt.stage == ATTEMPT_ASKS_ARBITER &&
-             lock->nodes[lock->attempt.arbiter].vote == CORE_VOTE_FAILED);
+             lock->nodes[lock->attempt.plan.first].vote == CORE_VOTE_FAILED);
 }
 
-static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
+/* A fair lock asks all nodes for a permit only after it asked the arbiter. */
+static struct plan plan_of(const struct core_lock *lock, const struct step *step, enum wait_verdict verdict)
+{
+    bool again = step->slots != NULL && lock->acquire.attempts > 1;
+    bool all = verdict == WAIT_TRY_ALL;
+
+    if (lock->config->fair && !lock->acquire.adopts && !(all && again)) return fair_plan(lock, step->now_us);
+    return all ? (struct plan){.first = lock->config->n_nodes} : arbiter_plan(lock, step->now_us);
+}
+
+static void attempt_begin(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
 {
     struct attempt *attempt = &lock->attempt;
-    bool fair = lock->config->fair && !lock->acquire.adopts;
-    bool queues = fair && !(all && step->slots != NULL && lock->acquire.attempts > 0);
-    uint32_t arbiter = all || fair ? lock->config->n_nodes : arbiter_choose(lock);
+    struct plan plan;
 
     assert(step->random != NULL);
     assert(lock->phase == CORE_IDLE || lock->phase == CORE_WAITING || lock->phase == CORE_LOST);
@@ -149,7 +151,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     attempt->arbiter_late = lock->wait.arbiter_late;
     lock->wait.arbiter_late = false;
     fence_begin(lock, step);
-    lock->queued = WAIT_STAY;
+    lock->awaits_room = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.heard = 0;
     lock->wait.in_vain = false;
@@ -158,15 +160,12 @@ static void attempt_begin(struct core_lock *lock, struct step *step, bool all)
     intent_begin(lock);
     vote_clear(lock);
     if (lock->acquire.adopts) expect_keys(lock, step->now_us);
-    if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, arbiter == lock->config->n_nodes && !queues);
+    plan = plan_of(lock, step, verdict);
+    if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, plan.first == lock->config->n_nodes);
     /* Rule 1.6: a second attempt of one number would count the votes of the first. */
     assert(lock->id.number >= lock->acquire.attempts);
-    if (fair) fair_begin(lock, step->now_us);
-    if (queues) {
-        ask_next_arbiter(lock, step);
-    } else {
-        ask_arbiter(lock, step, arbiter);
-    }
+    if (lock->config->fair && !lock->acquire.adopts) fair_begin(lock, step->now_us);
+    ask_first(lock, step, plan);
 }
 
 /* Rules 1.10, 1.11 and 2.1. */
@@ -218,7 +217,7 @@ static uint64_t settle_until_us(const struct core_lock *lock)
 static uint64_t goes_on_until_us(const struct core_lock *lock)
 {
     if (lock->config->holder.wait_us != 0) return lock->acquire.until_us;
-    if (lock->queued == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
+    if (lock->awaits_room == WAIT_STAY || lock->acquire.attempts == 0) return CORE_NEVER;
     return validity_add(settle_until_us(lock), lock->config->node_timeout_us / 2);
 }
 
@@ -261,7 +260,7 @@ static bool searches_on(const struct core_lock *lock, const struct step *step, i
 static void ask_all_again(struct core_lock *lock)
 {
     lock->phase = CORE_WAITING;
-    lock->queued = WAIT_TRY_ALL;
+    lock->awaits_room = WAIT_TRY_ALL;
     lock->wait.poll_at_us = lock->wait.retry_at_us = CORE_NEVER;
 }
 
@@ -410,8 +409,8 @@ static void judge_adoption(struct core_lock *lock, struct step *step)
 static void begin_anew(struct core_lock *lock, struct step *step)
 {
     assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);
-    lock->wait.arbiter_late = lock->nodes[lock->attempt.arbiter].vote == CORE_VOTE_PENDING;
-    debt_end_attempt(lock, step, lock->attempt.arbiter);
+    lock->wait.arbiter_late = lock->nodes[lock->attempt.plan.first].vote == CORE_VOTE_PENDING;
+    debt_end_attempt(lock, step, lock->attempt.plan.first);
     ask_all_again(lock);
 }
 
@@ -424,9 +423,9 @@ static void begin_anew(struct core_lock *lock, struct step *step)
  */
 static bool judge_arbiter(struct core_lock *lock, struct step *step)
 {
-    struct core_node *node = &lock->nodes[lock->attempt.arbiter];
+    struct core_node *node = &lock->nodes[lock->attempt.plan.first];
 
-    assert(lock->attempt.arbiter < lock->config->n_nodes);
+    assert(lock->attempt.plan.first < lock->config->n_nodes);
     /* Rule 6.3: a doubted refusal asks the other nodes at once, so the arbiter is judged once an attempt. */
     assert(lock->attempt.doubt == DOUBT_NONE);
     assert(node->vote != CORE_VOTE_NONE || lock->config->fair);
@@ -442,21 +441,18 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
         }
     }
     if (node->vote == CORE_VOTE_PENDING || (vote_may_still_connect(node) && !node->doubt.broken)) {
-        if (step->now_us < lock->attempt.others_at_us) return false;
+        if (step->now_us < lock->attempt.plan.until_us) return false;
         node->doubt.overdue = true;
     }
     if (node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER) {
         attempt_ask_others(lock, step);
         return true;
     }
-    if (step->slots != NULL && (!lock->config->fair || node->key.until_us != 0)) {
-        begin_anew(lock, step);
-        return false;
+    switch (lock->attempt.plan.on_silence) {
+    case SILENCE_ASKS_REST: attempt_ask_others(lock, step); break;
+    case SILENCE_ASKS_NEXT: ask_next(lock, step); break;
+    case SILENCE_BEGINS_ANEW: begin_anew(lock, step); return false;
     }
-    if (lock->config->fair)
-        ask_next_arbiter(lock, step);
-    else
-        attempt_ask_others(lock, step);
     return lock->attempt.stage != ATTEMPT_ASKS_ARBITER;
 }
 
@@ -500,12 +496,12 @@ void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict ve
     /* The attempt before has ended and was released. */
     assert(!core_is_acquiring(lock) || lock->phase == CORE_WAITING);
     assert(lock->phase != CORE_HELD);
-    if (!step->no_attempt && step->random != NULL && lock->queued == WAIT_STAY) {
-        attempt_begin(lock, step, verdict == WAIT_TRY_ALL);
+    if (!step->no_attempt && step->random != NULL && lock->awaits_room == WAIT_STAY) {
+        attempt_begin(lock, step, verdict);
         attempt_judge(lock, step);
     } else {
         /* Rule 14.1: the caller admits the attempts of all locks in the order of their requests. */
-        if (lock->queued != WAIT_TRY_ALL) lock->queued = verdict;
+        if (lock->awaits_room != WAIT_TRY_ALL) lock->awaits_room = verdict;
         lock->phase = CORE_WAITING;
         lock->wait.retry_at_us = CORE_NEVER;
     }
@@ -513,10 +509,10 @@ void attempt_try(struct core_lock *lock, struct step *step, enum wait_verdict ve
 
 void attempt_on_room(struct core_lock *lock, struct step *step)
 {
-    enum wait_verdict queued = lock->queued;
+    enum wait_verdict queued = lock->awaits_room;
 
     if (step->random == NULL) return;
-    lock->queued = WAIT_STAY;
+    lock->awaits_room = WAIT_STAY;
     attempt_try(lock, step, queued);
 }
 
@@ -534,7 +530,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         lock->id.fence = 0;
     }
     lock->lease_us = lock->config->lease_us;
-    lock->queued = WAIT_STAY;
+    lock->awaits_room = WAIT_STAY;
     lock->wait = (struct wait){.poll_at_us = CORE_NEVER, .retry_at_us = CORE_NEVER};
     lock->belief = (struct belief){0};
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
@@ -597,9 +593,9 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     assert(index < lock->config->n_nodes);
     if (asking && node->state == NODE_READY) fence_renew_floor(lock, step->now_us); /* rule 5.5 */
     if (vote_may_ask(lock, node) && node->vote == CORE_VOTE_NONE) {
-        bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.arbiter;
+        bool awaited = asking && lock->attempt.stage == ATTEMPT_ASKS_ARBITER && index == lock->attempt.plan.first;
 
-        if (awaited) lock->attempt.others_at_us = fair_timeout(lock, node, step->now_us);
+        if (awaited) lock->attempt.plan = fair_plan_at(lock, index, step->now_us);
         if (awaited || still_asks(lock, step)) {
             vote_ask(lock, step, index);
         } else if (asking && lock->attempt.stage == ATTEMPT_FAILED) {
@@ -609,7 +605,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     if (asking) {
         /* While the arbiter alone is asked another node may come back before its vote is needed. */
         if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
-            (lock->attempt.stage != ATTEMPT_ASKS_ARBITER || index == lock->attempt.arbiter)) {
+            (lock->attempt.stage != ATTEMPT_ASKS_ARBITER || index == lock->attempt.plan.first)) {
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
@@ -681,7 +677,7 @@ uint64_t attempt_deadline(const struct core_lock *lock)
 
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_WAITING);
     if (lock->phase == CORE_ASKING) {
-        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.others_at_us : timeouts_end_us(lock);
+        deadline_us = lock->attempt.stage == ATTEMPT_ASKS_ARBITER ? lock->attempt.plan.until_us : timeouts_end_us(lock);
     }
     return core_smaller(deadline_us, goes_on_until_us(lock));
 }

@@ -12,7 +12,7 @@ static void check_acquire(const struct core_lock *lock)
     assert(lock->config->fencing || lock->id.fence == 0);
     assert(lock->config->permits == 0 || lock->id.slot < lock->config->permits);
     assert(lock->config->quorum >= 1 && lock->config->quorum <= lock->config->n_nodes);
-    assert(lock->queued == WAIT_STAY || lock->phase == CORE_WAITING);
+    assert(lock->awaits_room == WAIT_STAY || lock->phase == CORE_WAITING);
     /* The owner learns the end of an acquire before the next acquire begins. */
     assert(!core_is_acquiring(lock) || !core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
     /* The step of a node's clock may undo a grant; then the owner does not get it. */

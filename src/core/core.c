@@ -361,7 +361,7 @@ bool core_may_acquire(const struct core_lock *lock)
 
 enum core_wants core_wants(const struct core_lock *lock)
 {
-    if (lock->queued != WAIT_STAY) return CORE_WANTS_ATTEMPT;
+    if (lock->awaits_room != WAIT_STAY) return CORE_WANTS_ATTEMPT;
     if (lock->hold.round_waits) return CORE_WANTS_ROUND;
     return lock->hold.repair_waits ? CORE_WANTS_REPAIR : CORE_WANTS_NOTHING;
 }
@@ -369,7 +369,7 @@ enum core_wants core_wants(const struct core_lock *lock)
 bool core_listens(const struct core_lock *lock)
 {
     /* The first attempt waits for room, and no holder is known whose release could be awaited. */
-    if (lock->queued != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
+    if (lock->awaits_room != WAIT_STAY && lock->acquire.attempts == 0 && (lock->acquire.seen & CORE_SEEN_HELD) == 0) {
         return false;
     }
     if (lock->config->holder.wait_us == 0 || lock->wait.searches) return false;

@@ -26,7 +26,7 @@
 #define STAYS_US   1000000u /* the same once the lock waits: a slow arbiter must not move a crowd to the next node */
 
 /* Rule 9.2. */
-uint32_t fair_choose(const struct core_lock *lock)
+static uint32_t fair_choose(const struct core_lock *lock)
 {
     uint32_t spare = lock->config->n_nodes;
 
@@ -44,7 +44,7 @@ uint32_t fair_choose(const struct core_lock *lock)
     return spare;
 }
 
-uint64_t fair_timeout(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
+static uint64_t fair_timeout(const struct core_lock *lock, const struct core_node *node, uint64_t now_us)
 {
     uint64_t stays_us = lock->acquire.attempts > 1 ? core_smaller(STAYS_US, lock->config->node_timeout_us / 2) : 0;
 
@@ -52,11 +52,30 @@ uint64_t fair_timeout(const struct core_lock *lock, const struct core_node *node
     return validity_add(arbiter_timeout(node, now_us), core_larger(ANSWER_US, stays_us));
 }
 
+/* Rule 7.6: a node that is not asked yet takes no slot. */
+struct plan fair_plan_at(const struct core_lock *lock, uint32_t index, uint64_t now_us)
+{
+    const struct core_node *node = &lock->nodes[index];
+    bool takes = lock->config->permits != 0 && node->state == NODE_READY;
+
+    return (struct plan){.first = index,
+                         .until_us = fair_timeout(lock, node, now_us),
+                         .on_silence = takes ? SILENCE_BEGINS_ANEW : SILENCE_ASKS_NEXT};
+}
+
+struct plan fair_plan(const struct core_lock *lock, uint64_t now_us)
+{
+    uint32_t index = fair_choose(lock);
+
+    if (index == lock->config->n_nodes) return (struct plan){.first = index};
+    return fair_plan_at(lock, index, now_us);
+}
+
 /* Rule 9.7. */
 uint64_t fair_search_at_us(const struct core_lock *lock, uint64_t now_us)
 {
     if (lock->attempt.stage != ATTEMPT_ASKS_ARBITER) return now_us;
-    return arbiter_timeout(&lock->nodes[lock->attempt.arbiter], now_us);
+    return arbiter_timeout(&lock->nodes[lock->attempt.plan.first], now_us);
 }
 
 /* Rules 9.4 and 9.5. */
@@ -110,7 +129,7 @@ void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
 void fair_hear(struct core_lock *lock, uint32_t index, uint64_t keys)
 {
     uint32_t n = lock->config->n_nodes;
-    uint64_t refusing = lock->nodes[lock->attempt.arbiter % n].asked.refusing;
+    uint64_t refusing = lock->nodes[lock->attempt.plan.first % n].asked.refusing;
 
     if (refusing != 0 && (refusing & keys) == 0) return;
     for (uint32_t i = 0; i < n; i++) {

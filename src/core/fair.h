@@ -4,10 +4,11 @@
 
 #include "state.h"
 
-/* fair_choose - return the node to ask next in this attempt, with its queue; n_nodes: no node is left that serves. */
-uint32_t fair_choose(const struct core_lock *);
-/* fair_timeout - return until when the node's answer is waited for before the next node is asked. */
-uint64_t fair_timeout(const struct core_lock *, const struct core_node *, uint64_t now_us);
+/* fair_plan - return the plan that asks the next node with its queue first (rules 9.1 and 9.2); all nodes, if no node
+ * is left that serves. */
+struct plan fair_plan(const struct core_lock *, uint64_t now_us);
+/* fair_plan_at - the same with this node as the arbiter. */
+struct plan fair_plan_at(const struct core_lock *, uint32_t node, uint64_t now_us);
 /* fair_search_at_us - return when to ask for another slot that nodes report as free, at an attempt's end. */
 uint64_t fair_search_at_us(const struct core_lock *, uint64_t now_us);
 /* fair_begin - begin to count releases anew, with an attempt. */

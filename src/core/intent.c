@@ -104,7 +104,7 @@ void intent_on_reply(struct core_lock *lock, const struct core_reply *reply)
 /* Rules 8.6 and 9.4. */
 void intent_withdraw(struct core_lock *lock, struct step *step)
 {
-    uint32_t arbiter = lock->attempt.arbiter;
+    uint32_t arbiter = lock->attempt.plan.first;
 
     if (lock->wait.intent_us == 0) return;
     assert(core_is_acquiring(lock));

@@ -142,7 +142,7 @@ struct acquire {
 
 enum attempt_stage {
     ATTEMPT_ASKS_ALL,
-    ATTEMPT_ASKS_ARBITER, /* the arbiter only; all others with its yes, or at others_at_us */
+    ATTEMPT_ASKS_ARBITER, /* the first node of the plan only; all others with its yes, or when its time is over */
     ATTEMPT_FAILED,       /* no quorum can grant: released, and the reason is being found */
 };
 
@@ -153,15 +153,28 @@ enum attempt_doubt {
     DOUBT_SETTLED, /* all have answered, or the time for that is over */
 };
 
+/* What an attempt does if its first node does not answer in time. */
+enum on_silence {
+    SILENCE_ASKS_REST,   /* ask all other nodes */
+    SILENCE_ASKS_NEXT,   /* ask the next one first (rule 9.2) */
+    SILENCE_BEGINS_ANEW, /* ask all, with another token (rule 7.6) */
+};
+
+/* Whom an attempt asks first: arbiter.c and fair.c decide that, and attempt.c carries it out. */
+struct plan {
+    uint32_t first;    /* n_nodes: all are asked at once, and the rest does not count */
+    uint64_t until_us; /* until then the first node's answer is waited for */
+    enum on_silence on_silence;
+};
+
 struct attempt {
     uint64_t floor;       /* least fencing token: the wall clock, or higher */
     uint64_t floor_at_us; /* when the wall clock showed that */
     uint64_t begun_us;
     enum attempt_stage stage;
     enum attempt_doubt doubt;
-    uint32_t arbiter;
-    bool arbiter_late;     /* all nodes are asked, for the arbiter of the attempt before did not answer in time */
-    uint64_t others_at_us; /* when the other nodes are asked without the arbiter's answer */
+    struct plan plan;
+    bool arbiter_late; /* all nodes are asked, for the arbiter of the attempt before did not answer in time */
 };
 
 enum wait_verdict {
@@ -272,7 +285,7 @@ struct core_lock {
     uint8_t first_arbiter; /* the place in config->arbiters where this lock begins */
     uint32_t log;          /* bits of enum core_log, of the present step */
     enum core_phase phase : 8;
-    enum wait_verdict queued : 8; /* the attempt that waits for room at the nodes */
+    enum wait_verdict awaits_room : 8; /* the attempt that waits for room at the nodes */
     struct core_node nodes[];
 };
 
@@ -318,7 +331,7 @@ static inline bool core_is_acquiring(const struct core_lock *lock)
  */
 static inline bool core_awaits_first_attempt(const struct core_lock *lock)
 {
-    return lock->queued != WAIT_STAY && lock->acquire.attempts == 0;
+    return lock->awaits_room != WAIT_STAY && lock->acquire.attempts == 0;
 }
 
 static inline bool core_is_pending(const struct core_lock *lock, enum core_notify kind)

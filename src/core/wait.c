@@ -47,7 +47,7 @@ static uint64_t quorum_free_in_us(const struct core_lock *lock)
     uint32_t n = lock->config->n_nodes;
 
     if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) {
-        return validity_add(free_in_us(&lock->nodes[lock->attempt.arbiter]), AFTER_EXPIRY_US);
+        return validity_add(free_in_us(&lock->nodes[lock->attempt.plan.first]), AFTER_EXPIRY_US);
     }
     for (uint32_t i = 0; i < n; i++) left[i] = free_in_us(&lock->nodes[i]);
     /* The Qth smallest of n is the (n - Q + 1)th largest. */
@@ -213,7 +213,7 @@ static bool wait_may_be_free(const struct core_lock *lock)
     uint32_t may = 0;
 
     if (lock->config->fair) return fair_is_turn(lock);
-    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return may_grant(lock, &lock->nodes[lock->attempt.arbiter]);
+    if (lock->attempt.stage == ATTEMPT_ASKS_ARBITER) return may_grant(lock, &lock->nodes[lock->attempt.plan.first]);
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) may += may_grant(lock, node);
     return may >= lock->config->quorum;
 }
@@ -256,7 +256,7 @@ void wait_begin(struct core_lock *lock, struct step *step, bool held)
     uint64_t now_us = step->now_us;
 
     assert(lock->phase == CORE_ASKING || lock->phase == CORE_GRANTED);
-    assert(lock->queued == WAIT_STAY);
+    assert(lock->awaits_room == WAIT_STAY);
     watch_holder(lock, now_us);
     watch_arbiter(lock, step);
     lock->phase = CORE_WAITING;
