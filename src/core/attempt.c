@@ -265,7 +265,7 @@ static void ask_all_again(struct core_lock *lock)
 }
 
 /* After a failed attempt: search on (rule 7.4), ask once more (rule 1.13), fail, or wait (chapter 6). */
-static void wait_or_fail(struct core_lock *lock, struct step *step, int status, bool held)
+static void wait_or_fail(struct core_lock *lock, struct step *step, int status)
 {
     bool first = lock->acquire.attempts == 1 || lock->wait.searches;
 
@@ -285,7 +285,7 @@ static void wait_or_fail(struct core_lock *lock, struct step *step, int status, 
         attempt_fail(lock, step, status);
         return;
     }
-    wait_begin(lock, step, held);
+    wait_begin(lock, step, status == CORE_NOQUORUM ? AWAIT_NODES : AWAIT_HOLDER);
     intent_leave(lock, step);
     if (lock->config->holder.wait_us == 0) {
         lock->wait.retry_at_us = core_smaller(lock->wait.retry_at_us, settle_until_us(lock));
@@ -341,7 +341,7 @@ static void conclude(struct core_lock *lock, struct step *step, const struct vot
     lock->acquire.seen |= held ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
     if (step->slots != NULL && held)
         slots_judge(lock, step, tally->yes, validity_add(step->now_us, wait_split_us(lock)));
-    wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM, held);
+    wait_or_fail(lock, step, held ? CORE_HELD_BY_OTHER : CORE_NOQUORUM);
     assert(lock->phase == CORE_WAITING || core_is_pending(lock, CORE_NOTIFY_ACQUIRED));
     arbiter_learn(lock);
 }
@@ -436,7 +436,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
             if (lock->config->fair) debt_end_attempt(lock, step, lock->config->n_nodes);
             /* Rule 1.11: the other nodes were not asked, so their states tell contention from outage. */
             lock->acquire.seen |= core_quorum_is_ready(lock) ? CORE_SEEN_HELD : CORE_SEEN_NOQUORUM;
-            wait_or_fail(lock, step, CORE_HELD_BY_OTHER, true);
+            wait_or_fail(lock, step, CORE_HELD_BY_OTHER);
             return false;
         }
     }
@@ -648,7 +648,7 @@ void attempt_too_late(struct core_lock *lock, struct step *step)
         return;
     }
     attempt_release(lock, step);
-    wait_or_fail(lock, step, CORE_TIMEDOUT, true);
+    wait_or_fail(lock, step, CORE_TIMEDOUT);
     assert(lock->phase != CORE_GRANTED);
 }
 

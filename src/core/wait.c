@@ -90,10 +90,10 @@ static uint64_t until_free_us(struct core_lock *lock, uint64_t poll_us, uint64_t
 }
 
 /* With permits: the pause is the same after split votes, for the slot is passed over meanwhile (rule 7.5). */
-static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, bool held)
+static uint64_t pause_for_slot_us(struct core_lock *lock, const struct step *step, enum awaited awaited)
 {
     uint64_t poll_us = poll_us_of(lock, false);
-    uint64_t free_at_us = held ? slots_free_us(step->slots, lock) : CORE_NEVER;
+    uint64_t free_at_us = awaited == AWAIT_HOLDER ? slots_free_us(step->slots, lock) : CORE_NEVER;
     uint64_t free_us = validity_add(validity_sub(free_at_us, step->now_us), AFTER_EXPIRY_US);
 
     assert(step->slots != NULL);
@@ -124,13 +124,14 @@ static bool is_told(const struct core_lock *lock)
 
 /* Rules 6.5 and 6.6. A contender that only the arbiter named is waited for like a holder: if it fails, its release is
  * published. */
-static uint64_t pause_us(struct core_lock *lock, const struct step *step, bool held)
+static uint64_t pause_us(struct core_lock *lock, const struct step *step, enum awaited awaited)
 {
+    bool held = awaited == AWAIT_HOLDER;
     uint64_t poll_us;
     uint64_t free_us;
 
     if (is_outage(lock)) return backoff_outage_us(&lock->jitter);
-    if (step->slots != NULL) return pause_for_slot_us(lock, step, held);
+    if (step->slots != NULL) return pause_for_slot_us(lock, step, awaited);
     if (held && lock->attempt.stage != ATTEMPT_ASKS_ARBITER && !arbiter_meets_holder(lock, step->now_us)) {
         return wait_split_us(lock);
     }
@@ -251,7 +252,7 @@ static void watch_arbiter(struct core_lock *lock, struct step *step)
     if (node->asked.watched) core_send(lock, step, index, OP_PEEK, 0)->watch = true;
 }
 
-void wait_begin(struct core_lock *lock, struct step *step, bool held)
+void wait_begin(struct core_lock *lock, struct step *step, enum awaited awaited)
 {
     uint64_t now_us = step->now_us;
 
@@ -261,7 +262,7 @@ void wait_begin(struct core_lock *lock, struct step *step, bool held)
     watch_arbiter(lock, step);
     lock->phase = CORE_WAITING;
     lock->wait.searches = false;
-    lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, held));
+    lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, awaited));
     lock->wait.notified = false;
     if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) { /* rule 6.11 */
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);

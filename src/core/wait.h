@@ -4,8 +4,14 @@
 
 #include "state.h"
 
-/* wait_begin - wait after a failed attempt. held: a quorum voted. */
-void wait_begin(struct core_lock *, struct step *, bool held);
+/* What a failed attempt shows. */
+enum awaited {
+    AWAIT_HOLDER, /* a quorum voted, or the arbiter refused: others have the keys */
+    AWAIT_NODES,  /* too few nodes voted */
+};
+
+/* wait_begin - wait after a failed attempt. */
+void wait_begin(struct core_lock *, struct step *, enum awaited);
 /* wait_split_us - draw the pause after split votes; it grows with each call. */
 uint64_t wait_split_us(struct core_lock *);
 /* wait_behind - wait without an attempt: a lock of this process holds the keys, or comes first. */
