@@ -25,6 +25,7 @@
 #define TURNS_LATE_US 40000u /* all ask in the span that begins so late */
 #define SPAN_GROWTH   4u     /* each span is so many times as long as the one before */
 #define SPAN_MIN_US   200u   /* also for an unknown RTT */
+#define WATCHERS_MAX  40u    /* of more none has the nodes report changes */
 /* When a few waiters ask all nodes at once: see are_few. */
 #define FEW_WAITERS 8u
 #define FEW_NODES   5u
@@ -237,7 +238,7 @@ static void hear_all(struct core_lock *lock)
 bool wait_watches(const struct core_lock *lock)
 {
     if (!lock->config->told || lock->config->fair) return false;
-    if (lock->waiters > ALONE_US / CROWD_EACH_US || crowd_spread_us(lock) > ALONE_US) return false;
+    if (lock->waiters > WATCHERS_MAX || crowd_spread_us(lock) > (uint64_t)WATCHERS_MAX * CROWD_EACH_US) return false;
     return lock->config->holder.wait_us != 0 && !lock->wait.notified;
 }
 
