@@ -371,12 +371,29 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
     return validity_of_quorum(late_us, pending, quorum - tally->yes);
 }
 
+/* Rule 9.4. A node refused because of a holder that has released the lock since, and keeps a place for this lock. When
+ * that place is left, the node must have our key, or it would say yes to another lock, whose attempt fails in vain. */
+static void ask_where_queued(struct core_lock *lock, struct step *step)
+{
+    assert(lock->phase == CORE_GRANTED && lock->attempt.stage == ATTEMPT_ASKS_ALL);
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+        struct core_node *node = &lock->nodes[i];
+        bool queued = (lock->wait.queues >> i & 1u) != 0;
+
+        if (!queued || node->vote != CORE_VOTE_OTHER || !vote_may_ask(lock, node)) continue;
+        node->vote = CORE_VOTE_NONE;
+        node->gone = false;
+        vote_ask(lock, step, i);
+    }
+}
+
 /* A quorum said yes (rule 1.4). Return false if it cannot agree on a fencing token (rule 5.2). */
 static bool agree(struct core_lock *lock, struct step *step, uint32_t pending)
 {
     switch (lock->config->fencing ? fence_judge(lock, step, pending) : FENCE_AGREED) {
     case FENCE_AGREED:
         hold_grant(lock, step->now_us);
+        ask_where_queued(lock, step);
         intent_withdraw(lock, step);
         break;
     case FENCE_HOPELESS: return false;

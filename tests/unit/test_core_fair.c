@@ -56,6 +56,41 @@ CORE_TEST(a_lock_that_waited_leaves_the_queue_when_it_is_granted)
     assert_true(fixture_latest(f, 0, OP_INTEND)->command.queues);
 }
 
+/* The arbiter refuses until it is doubted, and the other nodes have the key free. */
+static void refuse_alone(struct fixture *f)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 2; i++) {
+        refuse(f, 0, 1, 0);
+        fixture_pass_to_attempt(f);
+        fixture_expect_alone(f, 0);
+    }
+    refuse(f, 0, 1, 0);
+    fixture_expect_pending(f, OP_ACQUIRE, "011");
+    fixture_answers(f, OP_ACQUIRE, ".yy");
+}
+
+CORE_TEST(a_lock_without_the_arbiters_key_asks_it_for_the_key_before_it_leaves_its_queue)
+{
+    static const enum outcome outcomes[] = {OUTCOME_YES, OUTCOME_OTHER, OUTCOME_UNKNOWN};
+
+    for (size_t i = 0; i < LENGTH(outcomes); i++) {
+        refuse_alone(f);
+        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+        fixture_expect_pending(f, OP_ACQUIRE, "100");
+        assert_false(fixture_latest(f, 0, OP_ACQUIRE)->command.queues);
+        assert_true(fixture_latest(f, 0, OP_ACQUIRE) < fixture_latest(f, 0, OP_INTEND)); /* in the order of sending */
+        fixture_answer(f, 0, OP_ACQUIRE, outcomes[i]);
+        assert_true(core_notified_held(f->lock));
+        assert_int_equal(core_counted(f->lock), outcomes[i] == OUTCOME_YES ? 3 : 2);
+        fixture_expect_pending(f, OP_ACQUIRE, "000"); /* once */
+        fixture_release(f);
+        for (uint32_t node = 1; node < 3; node++) assert_int_equal(fixture_pending(f, node, OP_RELEASE), 1);
+        assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
+    }
+}
+
 CORE_TEST(a_lock_that_tries_once_does_not_queue)
 {
     open_fair(f, 0);
@@ -312,4 +347,24 @@ CORE_TEST(after_an_arbiter_that_does_not_answer_all_nodes_are_asked_for_a_slot_w
     fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
     /* The place in the queue was not given up by a grant of the arbiter. */
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(fixture_pending(f, i, OP_INTEND), 1);
+}
+
+CORE_TEST(a_slot_that_the_arbiter_lacks_is_asked_for_there_before_the_queue_is_left)
+{
+    open_fair_permits(f);
+    fixture_give_slot(f, 0, 3);
+    for (uint32_t i = 1; i < 3; i++) refuse_slots(f, i, 1u << 1, 0, 0);
+    fixture_answer_releases(f);
+    fixture_pass_to_attempt(f);
+    refuse_slots(f, 0, 0, 1, 0);
+    fixture_pass(f, ARBITER_GRACE_US + 2 * (uint64_t)f->srtt_us);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+    refuse_slots(f, 0, 0, 0, 0);
+    for (uint32_t i = 1; i < 3; i++) fixture_give_slot(f, i, 1);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_expect_pending(f, OP_ACQUIRE, "100");
+    assert_false(fixture_latest(f, 0, OP_ACQUIRE)->command.any);
+    assert_int_equal(fixture_latest(f, 0, OP_ACQUIRE)->command.tag.slot, 1);
+    fixture_give_slot(f, 0, 1);
+    assert_int_equal(core_counted(f->lock), 3);
 }
