@@ -130,7 +130,8 @@ static struct plan plan_of(const struct core_lock *lock, const struct step *step
     bool all = verdict == WAIT_TRY_ALL;
 
     if (lock->config->fair && !lock->acquire.adopts && !(all && again)) return fair_plan(lock, step->now_us);
-    return all ? (struct plan){.first = lock->config->n_nodes} : arbiter_plan(lock, step->now_us);
+    if (!all) return arbiter_plan(lock, step->now_us);
+    return (struct plan){.first = lock->config->n_nodes};
 }
 
 static void attempt_begin(struct core_lock *lock, struct step *step, enum wait_verdict verdict)
