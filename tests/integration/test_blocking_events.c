@@ -97,7 +97,7 @@ static void await_loss(quorlock_blocking_lock *lock)
 
 EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
 {
-    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, 0);
+    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     struct quorlock_event event;
     int loss, acquired, released;
 
@@ -123,8 +123,8 @@ EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
 
 EVENTS_TEST(losses_that_nobody_reads_are_one_a_handle_and_go_with_it)
 {
-    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, 0);
-    quorlock_blocking_lock *other = new_lock("key", SHORT_LEASE_MS, 0);
+    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_blocking_lock *other = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     struct quorlock_event event;
 
     for (int i = 0; i < 3; i++) {
