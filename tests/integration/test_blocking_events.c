@@ -7,6 +7,7 @@
 #include "blocking_fixture.h"
 
 #define SHORT_LEASE_MS 600
+#define TERM_LEASE_MS  4000 /* a busy machine deposes nobody, and who was deposed waits for it to end */
 
 static int events_fd;
 
@@ -167,7 +168,7 @@ EVENTS_TEST(a_close_ends_what_was_started_and_is_the_last_event)
 EVENTS_TEST(candidates_and_observers_have_events)
 {
     const struct quorlock_candidate_options options = {
-        .size = sizeof(options), .advertise = "here", .lease_ms = SHORT_LEASE_MS, .arg = &events_fd};
+        .size = sizeof(options), .advertise = "here", .lease_ms = TERM_LEASE_MS, .arg = &events_fd};
     const struct quorlock_observer_options watches = {.size = sizeof(watches), .poll_ms = 20};
     quorlock_blocking_candidate *candidate = NULL;
     quorlock_blocking_observer *observer = NULL;
