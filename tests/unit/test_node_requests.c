@@ -414,9 +414,9 @@ NODE_TEST(a_connection_whose_requests_are_patient_stalls_later)
         assert_non_null(node_fixture_new_node(f));
         run_until(f, "ready");
         ask_patiently(f, 1);
-        if (hurries) ask_sent(f, 2, OP_EXTEND, 0);
+        if (hurries != 0) ask_sent(f, 2, OP_EXTEND, 0);
         run_until(f, "ready 2");
-        assert_contains(f->error, hurries ? "no answer for 600 ms" : "no answer for 2400 ms");
+        assert_contains(f->error, hurries != 0 ? "no answer for 600 ms" : "no answer for 2400 ms");
     }
 }
 
