@@ -60,7 +60,7 @@ end
 -- queue_bounds - return the lowest place of clients with this letter; and the first one that does not come before that
 -- place of a writer, or, without a place, that is of no such client.
 local function queue_bounds(letter, place)
-  local high = letter == 'r' and 4503599627370496 or 0
+  local high = queue_high(letter)
   return 100000000000000 + high, (place or 4503599627370496) + high
 end
 
