@@ -528,7 +528,7 @@ bool core_quiet(const struct core_lock *lock)
 
 size_t core_debts_size(uint32_t n_nodes)
 {
-    return (size_t)n_nodes * (CORE_DEBTS_MAX - 1) * sizeof(struct debt);
+    return (size_t)n_nodes * CORE_DEBTS_LENT * sizeof(struct debt);
 }
 
 struct debt *core_debts_block(const struct core_lock *lock)

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define MS              1000u
-#define DEBTS_MORE      (CORE_DEBTS_MAX - 1)
 #define OWN_NOTICES_MAX 200u
 /* Rule 2.6: how long a request may be under way after its connection ended. */
 #define LATE_US 60000000u
@@ -29,7 +28,7 @@ static bool debt_ended(const struct debt *debt, uint64_t now_us)
 
 static struct debt *next_debt(const struct core_node *node, const struct debt *debt)
 {
-    if (node->more == NULL || debt == node->more + DEBTS_MORE - 1) return NULL;
+    if (node->more == NULL || debt == node->more + CORE_DEBTS_LENT - 1) return NULL;
     return debt == &node->debt ? node->more : &node->more[debt - node->more + 1];
 }
 
@@ -43,14 +42,14 @@ void debt_borrow(struct core_lock *lock, struct debt *block)
 {
     if (block == NULL) return;
     assert(lock->nodes[0].more == NULL);
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].more = block + (size_t)i * DEBTS_MORE;
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].more = block + (size_t)i * CORE_DEBTS_LENT;
 }
 
 /* The node owes a release and may have a key for which it will owe another, or owes several. */
 static bool needs_more(const struct core_node *node)
 {
     if (node->debt.state != DEBT_NONE && node->key.until_us != 0) return true;
-    for (uint32_t i = 0; i < DEBTS_MORE; i++) {
+    for (uint32_t i = 0; i < CORE_DEBTS_LENT; i++) {
         if (node->more[i].state != DEBT_NONE) return true;
     }
     return false;

@@ -17,7 +17,7 @@
  *    clients of the same mode came before. Behind many of them a lock polls seldom (rule 6.15), and the node keeps the
  *    intent for longer; but of the first for no longer than LIFE_US after it has become the first.
  * 5. Intents of a crowd of readers come late and seldom, so that the nodes have time for the holder: a reader that
- * finds many others sends its intent with its first poll, and renews it when a third of the node's time is over.
+ *    finds many others sends its intent with its first poll, and renews it when a third of the node's time is over.
  *
  * The intent is named by the token of the acquire's first attempt. No grant depends on an intent.
  */

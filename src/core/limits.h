@@ -11,7 +11,8 @@
 /* No slot; in a release: any slot of the token. */
 #define CORE_SLOT_NONE 255
 /* Debts of one lock at one node. A node with so many debts is not asked for its vote. */
-#define CORE_DEBTS_MAX 4
+#define CORE_DEBTS_MAX  4
+#define CORE_DEBTS_LENT (CORE_DEBTS_MAX - 1) /* of these, room is lent for so many; see debt.h */
 /* At most, a step releases one attempt, begins another, sends its intent, and repeats one release for each node. */
 #define CORE_COMMANDS_MAX (4 * CORE_NODES_MAX)
 /* Some 35 years: leases, waits and sums of them stay far below 2^64 us. */

@@ -128,7 +128,7 @@ struct core_node {
     struct core_key key;
     struct core_asked asked;
     struct debt debt;
-    struct debt *more; /* CORE_DEBTS_MAX - 1 others, in a block that was lent; NULL: no room but for the first */
+    struct debt *more; /* CORE_DEBTS_LENT others, in a block that was lent; NULL: no room but for the first */
 };
 
 /* The acquire in flight, in the phases from ASKING to GRANTED; afterwards the latest one. */
