@@ -3,6 +3,7 @@
  * test_doctor.c - the doctor without a server: what facts mean, and how they are read. Integration tests
  * provoke every finding on real servers; here are the limits, and what real servers seldom show.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,8 @@ DOCTOR_TEST(bootstrap_is_the_remedy_where_no_node_has_let_anybody_vote)
     first.cause = QUARANTINE_FIRST;
     first.quarantine_ms = 9000;
     f->facts[0].guard = f->facts[1].guard = f->facts[2].guard = none;
+    assert_string_equal(judged(f), "outage no-quorum; warning guard-missing a:1; warning guard-missing b:2; "
+                                   "warning guard-missing c:3");
     assert_first(f, "for 30.0 s from the next contact on", "quorlock bootstrap, if no lock is held");
     f->facts[0].guard = f->facts[1].guard = f->facts[2].guard = first;
     f->facts[1].guard.first_ms = 13000;
@@ -227,6 +230,9 @@ DOCTOR_TEST(guards_of_another_set_are_found)
     for (unsigned i = 0; i < NODES; i++) memcpy(f->facts[i].guard.set, "blue", sizeof("blue"));
     assert_string_equal(judged(f), "note guard-set a:1; note guard-set b:2; note guard-set c:3");
     assert_non_null(strstr(f->diagnosis.findings[0]->remedy, "--set-name blue"));
+    memcpy(f->facts[1].guard.set, "red", sizeof("red"));
+    assert_string_equal(judged(f), "unsafe guard-set b:2; note guard-set a:1; note guard-set c:3");
+    memcpy(f->facts[1].guard.set, "blue", sizeof("blue"));
     f->set.set = "blue";
     f->set.named = true;
     assert_string_equal(judged(f), "");
@@ -323,6 +329,155 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     f->facts[0].refused_names = 1u << EXAMINE_FENCE;
     assert_string_equal(judged(f), "warning names a:1");
 }
+
+/* ---- what each fact means ---- */
+
+struct change {
+    size_t at, size; /* size: of a number; 0: a text */
+    int64_t number;
+    const char *text;
+};
+
+#define TEXT(member, text)                                                                                             \
+    {                                                                                                                  \
+        offsetof(struct examine_facts, member), 0, 0, text                                                             \
+    }
+#define NUMBER(member, number)                                                                                         \
+    {                                                                                                                  \
+        offsetof(struct examine_facts, member), SIZE(member), number, NULL                                             \
+    }
+#define SIZE(member) sizeof(((struct examine_facts *)NULL)->member)
+
+static void apply(struct examine_facts *facts, const struct change *change)
+{
+    void *to = (char *)facts + change->at;
+
+    if (change->text != NULL) (void)stpcpy(to, change->text);
+    if (change->size == sizeof(bool)) *(bool *)to = change->number != 0;
+    if (change->size == sizeof(uint32_t)) *(uint32_t *)to = (uint32_t)change->number;
+    if (change->size == sizeof(int64_t)) *(int64_t *)to = change->number;
+}
+
+/* One node of three has these facts. Each row is a finding, or a fact that is none. */
+DOCTOR_TEST(each_fact_has_its_verdict)
+{
+    static const struct {
+        struct change changes[4];
+        const char *judged, *text, *remedy;
+    } rows[] = {
+        {{TEXT(mode, "cluster")}, "unsafe cluster a:1", "a failover loses locks", "cluster-enabled no"},
+        {{TEXT(mode, "sentinel")}, "unsafe sentinel a:1", "it has no keys", "the server itself"},
+        {{TEXT(role, "replica")}, "unsafe replica a:1", "it cannot grant locks", "REPLICAOF NO ONE"},
+        {{TEXT(role, "replica"), NUMBER(replicas, 1)}, "unsafe replica a:1", "", ""},
+        {{TEXT(role, "replica"), NUMBER(aof, 0)}, "unsafe replica a:1", "", ""},
+        {{TEXT(role, "replica"), NUMBER(guard.state, EXAMINE_GUARD_NONE)}, "unsafe replica a:1", "", ""},
+        {{NUMBER(replicas, 1)}, "note replicas a:1", "1 replica is attached", "detach"},
+        {{NUMBER(replicas, 2)}, "note replicas a:1", "2 replicas are attached", "detach"},
+        {{NUMBER(too_old, 1)}, "warning version a:1", "Redis 7.0.15 is too old", "install"},
+        {{NUMBER(aof, 0)}, "warning persistence a:1", "appendonly is off", "appendonly yes"},
+        {{NUMBER(aof_broken, 1)}, "warning persistence a:1", "could not be written", "disk full"},
+        {{TEXT(appendfsync, "everysec")}, "warning persistence a:1", "appendfsync is everysec", "appendfsync always"},
+        {{TEXT(appendfsync, "")}, "note persistence a:1", "could not be read", "allow CONFIG GET"},
+        {{NUMBER(has_persistence, 0), NUMBER(aof, 0)}, "", NULL, NULL},
+        {{TEXT(write_error, "MISCONF")}, "warning writes a:1", "so it cannot vote: MISCONF", "mend the fault"},
+        {{NUMBER(reachable, 0)}, "warning unreachable a:1", "no answer", "start the server"},
+        {{NUMBER(reachable, 0), TEXT(error, "refused")}, "warning unreachable a:1", "refused", "start the server"},
+        {{NUMBER(loopback, 0)}, "note plain-text a:1", "not encrypted", "rediss://"},
+        {{NUMBER(loopback, 0), NUMBER(tls, 1)}, "", NULL, NULL},
+        {{NUMBER(clients, 80)}, "warning clients a:1", "80 of 100 clients", "maxclients"},
+        {{NUMBER(clients, 79)}, "", NULL, NULL},
+        {{NUMBER(clients, 0), NUMBER(maxclients, 0)}, "", NULL, NULL},
+        {{NUMBER(guard.state, EXAMINE_GUARD_NONE)}, "warning guard-missing a:1", "it lost its data", "none is needed"},
+        {{NUMBER(guard.state, EXAMINE_GUARD_FOREIGN)}, "warning guard-format a:1", "clients refuse the node", "newest"},
+        {{NUMBER(guard.state, EXAMINE_GUARD_UNKNOWN)}, "warning guard-unread a:1", "unexpected reply", "wait"},
+        {{NUMBER(guard.state, EXAMINE_GUARD_UNKNOWN), TEXT(guard_error, "LOADING")},
+         "warning guard-unread a:1",
+         "could not be read: LOADING",
+         "wait"},
+        /* The missing right is the finding. */
+        {{NUMBER(guard.state, EXAMINE_GUARD_UNKNOWN), NUMBER(refused_rights, 1u << EXAMINE_GET)},
+         "warning rights a:1",
+         "user \"default\" may not run GET: it cannot vote for us",
+         "ACL SETUSER default +get"},
+        {{NUMBER(guard.state, EXAMINE_GUARD_UNKNOWN), NUMBER(refused_names, 1u << EXAMINE_GUARD)},
+         "warning names a:1",
+         "user \"default\" may not use the key quorlock:guard: it cannot vote for us",
+         "ACL SETUSER default ~quorlock:guard"},
+        {{NUMBER(guard.n_nodes, 5)}, "unsafe guard-nodes a:1", "for 5 nodes, and 3 are listed", "--reconfigure"},
+        {{NUMBER(guard.n_nodes, 0)}, "unsafe guard-nodes a:1", "was not finished", "again"},
+        {{TEXT(guard.set, "fedcba9876543210")}, "unsafe guard-set a:1", "in another way", "write the addresses"},
+        {{TEXT(guard.set, "blue")}, "note guard-set a:1", "refuses clients without that name", "--set-name blue"},
+        {{TEXT(guard.set, "sixteen_letters_")}, "note guard-set a:1", "the set sixteen_letters_", "--set-name sixteen"},
+        {{NUMBER(guard.quarantine_ms, 12345)}, "warning quarantine a:1", "quarantined for 12.3 s more", "by itself"},
+        {{NUMBER(guard.quarantine_ms, 1000)}, "warning quarantine a:1", "quarantined for 1.0 s more", "by itself"},
+        {{NUMBER(guard.quarantine_ms, 5), NUMBER(guard.stale, 1), NUMBER(guard.cause, QUARANTINE_RESTART)},
+         "warning quarantine a:1",
+         "for 5 ms from the next contact on",
+         "by itself"},
+        {{NUMBER(guard.quarantine_ms, 5), NUMBER(guard.stale, 0), NUMBER(guard.cause, QUARANTINE_RESTART)},
+         "warning quarantine a:1",
+         "quarantined for 5 ms more",
+         "by itself"},
+        {{NUMBER(guard.quarantine_ms, 5), NUMBER(guard.stale, 1), NUMBER(guard.cause, QUARANTINE_CLIENT)},
+         "warning quarantine a:1",
+         "quarantined for 5 ms more",
+         "no client with that max lease"},
+    };
+    const struct examine_facts sound = f->facts[0];
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        int severity = rows[i].judged[0] == 'u'   ? QUORLOCK_UNSAFE
+                       : rows[i].judged[0] == 'w' ? QUORLOCK_WARNING
+                                                  : QUORLOCK_NOTE;
+
+        f->facts[0] = sound;
+        for (size_t k = 0; k < LENGTH(rows[i].changes); k++) apply(&f->facts[0], &rows[i].changes[k]);
+        assert_string_equal(judged(f), rows[i].judged);
+        assert_int_equal(diagnose_severity(&f->diagnosis), severity);
+        if (rows[i].text != NULL) assert_first(f, rows[i].text, rows[i].remedy);
+    }
+}
+
+/* The same facts of all nodes leave no quorum. */
+DOCTOR_TEST(a_fact_that_keeps_a_node_from_voting_is_an_outage_where_all_have_it)
+{
+    static const struct change rows[] = {
+        TEXT(mode, "cluster"),
+        TEXT(mode, "sentinel"),
+        TEXT(role, "replica"),
+        TEXT(write_error, "MISCONF"),
+        NUMBER(too_old, 1),
+        NUMBER(reachable, 0),
+        NUMBER(guard.state, EXAMINE_GUARD_NONE),
+        NUMBER(guard.state, EXAMINE_GUARD_FOREIGN),
+        NUMBER(guard.state, EXAMINE_GUARD_UNKNOWN),
+        NUMBER(guard.quarantine_ms, 1),
+        NUMBER(refused_rights, 1u << EXAMINE_SET),
+        NUMBER(refused_names, 1u << EXAMINE_GUARD),
+    };
+    static const struct change harmless[] = {
+        NUMBER(aof, 0),
+        NUMBER(replicas, 1),
+        NUMBER(refused_rights, 1u << EXAMINE_HELLO),
+        NUMBER(loopback, 0),
+        NUMBER(refused_names, 1u << EXAMINE_LOCK),
+    };
+    const struct examine_facts sound[NODES] = {f->facts[0], f->facts[1], f->facts[2]};
+
+    for (size_t i = 0; i < LENGTH(rows) + LENGTH(harmless); i++) {
+        const struct change *change = i < LENGTH(rows) ? &rows[i] : &harmless[i - LENGTH(rows)];
+
+        for (unsigned k = 0; k < NODES; k++) {
+            f->facts[k] = sound[k];
+            apply(&f->facts[k], change);
+        }
+        (void)judged(f);
+        assert_int_equal(diagnose_severity(&f->diagnosis) == QUORLOCK_OUTAGE, i < LENGTH(rows));
+    }
+}
+#undef TEXT
+#undef NUMBER
+#undef SIZE
 
 /* All of them at once, on as many nodes as there can be. */
 DOCTOR_TEST(there_is_room_for_all_findings)
