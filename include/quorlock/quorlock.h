@@ -44,28 +44,23 @@ struct event_base;
 typedef struct quorlock_client quorlock_client; /* a set of nodes on one event loop */
 typedef struct quorlock quorlock;               /* one lock; reusable */
 
-/* Every status: name, value, text. */
-#define QUORLOCK_STATUS_MAP(X)                                                                                         \
-    X(OK, 0, "success")                                                                                                \
-    X(INVAL, -1, "invalid argument")                                                                                   \
-    X(NOMEM, -2, "out of memory")                                                                                      \
-    X(BUSY, -3, "another operation of this lock is in flight")                                                         \
-    X(STATE, -4, "not possible in the present state of the lock")                                                      \
-    X(HELD, -5, "somebody else holds the lock")                                                                        \
-    X(NOQUORUM, -6, "too few nodes can vote")                                                                          \
-    X(TIMEDOUT, -7, "the wait ended without a result")                                                                 \
-    X(LOST, -8, "the lock was lost")                                                                                   \
-    X(CANCELED, -9, "canceled by the caller")                                                                          \
-    X(CLOSED, -10, "the client is closed")                                                                             \
-    X(AUTH, -11, "the nodes refuse our credentials or rights, or their certificates are not accepted")                 \
-    X(FOREIGN, -12, "the key holds a value of another type or dialect")                                                \
-    X(PROTO, -13, "the nodes do not speak Redis as expected")                                                          \
-    X(UNSUPPORTED, -14, "not supported by this version or build")
-
+/* quorlock_status_name() and quorlock_status_text() know them, too. */
 enum quorlock_status {
-#define QUORLOCK_STATUS_ENUM(name, value, text) QUORLOCK_##name = (value),
-    QUORLOCK_STATUS_MAP(QUORLOCK_STATUS_ENUM)
-#undef QUORLOCK_STATUS_ENUM
+    QUORLOCK_OK = 0,            /* success */
+    QUORLOCK_INVAL = -1,        /* invalid argument */
+    QUORLOCK_NOMEM = -2,        /* out of memory */
+    QUORLOCK_BUSY = -3,         /* another operation of this lock is in flight */
+    QUORLOCK_STATE = -4,        /* not possible in the present state of the lock */
+    QUORLOCK_HELD = -5,         /* somebody else holds the lock */
+    QUORLOCK_NOQUORUM = -6,     /* too few nodes can vote */
+    QUORLOCK_TIMEDOUT = -7,     /* the wait ended without a result */
+    QUORLOCK_LOST = -8,         /* the lock was lost */
+    QUORLOCK_CANCELED = -9,     /* canceled by the caller */
+    QUORLOCK_CLOSED = -10,      /* the client is closed */
+    QUORLOCK_AUTH = -11,        /* the nodes refuse our credentials or rights, or their certificates are not accepted */
+    QUORLOCK_FOREIGN = -12,     /* the key holds a value of another type or dialect */
+    QUORLOCK_PROTO = -13,       /* the nodes do not speak Redis as expected */
+    QUORLOCK_UNSUPPORTED = -14, /* not supported by this version or build */
 };
 
 enum quorlock_policy {
@@ -591,27 +586,23 @@ enum quorlock_node_state {
     QUORLOCK_NODE_DOWN,        /* the last attempt to connect failed; others follow */
 };
 
-/* Faults of a node, or of one request to it: name, value, label in metrics. */
-#define QUORLOCK_NODE_ERROR_MAP(X)                                                                                     \
-    X(UNREACHABLE, 1, "unreachable") /* no connection, or it ended */                                                  \
-    X(TIMEOUT, 2, "timeout")         /* no answer in time */                                                           \
-    X(TEMPORARY, 3, "temporary")     /* LOADING, BUSY, ... */                                                          \
-    X(REPLICA, 4, "replica")                                                                                           \
-    X(CLUSTER, 5, "cluster")                                                                                           \
-    X(AUTH, 6, "auth")       /* rights are missing, or a certificate is not accepted */                                \
-    X(REFUSED, 7, "refused") /* OOM, MISCONF, too many clients, ... */                                                 \
-    X(FOREIGN, 8, "foreign") /* there is a value of another type at the key */                                         \
-    X(PROTO, 9, "protocol")  /* no Redis server, or too old */                                                         \
-    X(OTHER, 10, "other")                                                                                              \
-    X(LIMIT, 11, "limit")   /* this process is out of memory */                                                        \
-    X(CONFIG, 12, "config") /* it is set up for other clients, or may evict keys */                                    \
-    X(GUARD, 13, "guard")   /* its guard changed under the connection: it may have lost its memory */                  \
-    X(LOGIN, 14, "login")   /* it refuses user or password, or needs some */
-
+/* Faults of a node, or of one request to it. In metrics each is a label: its name in small letters, "protocol" for
+ * PROTO. */
 enum quorlock_node_error {
-#define QUORLOCK_NODE_ERROR_ENUM(name, value, label) QUORLOCK_NODE_ERROR_##name = (value),
-    QUORLOCK_NODE_ERROR_MAP(QUORLOCK_NODE_ERROR_ENUM)
-#undef QUORLOCK_NODE_ERROR_ENUM
+    QUORLOCK_NODE_ERROR_UNREACHABLE = 1, /* no connection, or it ended */
+    QUORLOCK_NODE_ERROR_TIMEOUT = 2,     /* no answer in time */
+    QUORLOCK_NODE_ERROR_TEMPORARY = 3,   /* LOADING, BUSY, ... */
+    QUORLOCK_NODE_ERROR_REPLICA = 4,
+    QUORLOCK_NODE_ERROR_CLUSTER = 5,
+    QUORLOCK_NODE_ERROR_AUTH = 6,    /* rights are missing, or a certificate is not accepted */
+    QUORLOCK_NODE_ERROR_REFUSED = 7, /* OOM, MISCONF, too many clients, ... */
+    QUORLOCK_NODE_ERROR_FOREIGN = 8, /* there is a value of another type at the key */
+    QUORLOCK_NODE_ERROR_PROTO = 9,   /* no Redis server, or too old */
+    QUORLOCK_NODE_ERROR_OTHER = 10,
+    QUORLOCK_NODE_ERROR_LIMIT = 11,  /* this process is out of memory */
+    QUORLOCK_NODE_ERROR_CONFIG = 12, /* it is set up for other clients, or may evict keys */
+    QUORLOCK_NODE_ERROR_GUARD = 13,  /* its guard changed under the connection: it may have lost its memory */
+    QUORLOCK_NODE_ERROR_LOGIN = 14,  /* it refuses user or password, or needs some */
 };
 
 struct quorlock_node_statistics {

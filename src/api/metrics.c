@@ -361,9 +361,20 @@ static void put_round_trips(struct output *output, const struct quorlock_statist
 static void put_errors(struct output *output, const struct quorlock_statistics *statistics)
 {
     static const char *const classes[] = {
-#define CLASS_TEXT(name, value, label) [value] = (label),
-        QUORLOCK_NODE_ERROR_MAP(CLASS_TEXT)
-#undef CLASS_TEXT
+        [QUORLOCK_NODE_ERROR_UNREACHABLE] = "unreachable",
+        [QUORLOCK_NODE_ERROR_TIMEOUT] = "timeout",
+        [QUORLOCK_NODE_ERROR_TEMPORARY] = "temporary",
+        [QUORLOCK_NODE_ERROR_REPLICA] = "replica",
+        [QUORLOCK_NODE_ERROR_CLUSTER] = "cluster",
+        [QUORLOCK_NODE_ERROR_AUTH] = "auth",
+        [QUORLOCK_NODE_ERROR_REFUSED] = "refused",
+        [QUORLOCK_NODE_ERROR_FOREIGN] = "foreign",
+        [QUORLOCK_NODE_ERROR_PROTO] = "protocol",
+        [QUORLOCK_NODE_ERROR_OTHER] = "other",
+        [QUORLOCK_NODE_ERROR_LIMIT] = "limit",
+        [QUORLOCK_NODE_ERROR_CONFIG] = "config",
+        [QUORLOCK_NODE_ERROR_GUARD] = "guard",
+        [QUORLOCK_NODE_ERROR_LOGIN] = "login",
     };
     static const struct family family = {"quorlock_node_errors", "counter", NULL,
                                          "Requests, connections and attempts to connect that failed, by the reason."};

@@ -6,24 +6,40 @@ const char *quorlock_version(void)
     return QUORLOCK_VERSION;
 }
 
+/* By -status. */
+static const struct text {
+    const char *name, *text;
+} texts[] = {
+    [-QUORLOCK_OK] = {"OK", "success"},
+    [-QUORLOCK_INVAL] = {"INVAL", "invalid argument"},
+    [-QUORLOCK_NOMEM] = {"NOMEM", "out of memory"},
+    [-QUORLOCK_BUSY] = {"BUSY", "another operation of this lock is in flight"},
+    [-QUORLOCK_STATE] = {"STATE", "not possible in the present state of the lock"},
+    [-QUORLOCK_HELD] = {"HELD", "somebody else holds the lock"},
+    [-QUORLOCK_NOQUORUM] = {"NOQUORUM", "too few nodes can vote"},
+    [-QUORLOCK_TIMEDOUT] = {"TIMEDOUT", "the wait ended without a result"},
+    [-QUORLOCK_LOST] = {"LOST", "the lock was lost"},
+    [-QUORLOCK_CANCELED] = {"CANCELED", "canceled by the caller"},
+    [-QUORLOCK_CLOSED] = {"CLOSED", "the client is closed"},
+    [-QUORLOCK_AUTH] = {"AUTH", "the nodes refuse our credentials or rights, or their certificates are not accepted"},
+    [-QUORLOCK_FOREIGN] = {"FOREIGN", "the key holds a value of another type or dialect"},
+    [-QUORLOCK_PROTO] = {"PROTO", "the nodes do not speak Redis as expected"},
+    [-QUORLOCK_UNSUPPORTED] = {"UNSUPPORTED", "not supported by this version or build"},
+};
+
+static const struct text *text_of(int status)
+{
+    static const struct text unknown = {"UNKNOWN", "not a status of quorlock"};
+
+    return status <= 0 && status > -(int)(sizeof(texts) / sizeof(*texts)) ? &texts[-status] : &unknown;
+}
+
 const char *quorlock_status_name(int status)
 {
-    switch (status) {
-#define STATUS_NAME(name, value, text)                                                                                 \
-    case value: return #name;
-        QUORLOCK_STATUS_MAP(STATUS_NAME)
-#undef STATUS_NAME
-    default: return "UNKNOWN";
-    }
+    return text_of(status)->name;
 }
 
 const char *quorlock_status_text(int status)
 {
-    switch (status) {
-#define STATUS_TEXT(name, value, text)                                                                                 \
-    case value: return text;
-        QUORLOCK_STATUS_MAP(STATUS_TEXT)
-#undef STATUS_TEXT
-    default: return "not a status of quorlock";
-    }
+    return text_of(status)->text;
 }

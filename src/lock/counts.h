@@ -6,15 +6,8 @@
 
 #include "base/histogram.h"
 
-/* Each status in turn, which is its place in an array, and how many there are. */
-enum counts_status {
-#define COUNTS_STATUS(name, value, text) COUNTS_##name,
-    QUORLOCK_STATUS_MAP(COUNTS_STATUS)
-#undef COUNTS_STATUS
-        COUNTS_STATUSES
-};
-
-#define COUNTS_LOSSES (QUORLOCK_LOST_CLOCK + 1)
+#define COUNTS_STATUSES (-QUORLOCK_UNSUPPORTED + 1)
+#define COUNTS_LOSSES   (QUORLOCK_LOST_CLOCK + 1)
 
 struct counts {
     struct quorlock_histogram acquires[COUNTS_STATUSES]; /* by -status */

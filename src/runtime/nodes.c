@@ -27,8 +27,20 @@ _Static_assert((int)NODE_CONNECTING == (int)QUORLOCK_NODE_CONNECTING, "states of
 _Static_assert((int)NODE_READY == (int)QUORLOCK_NODE_READY, "states of nodes");
 _Static_assert((int)NODE_QUARANTINED == (int)QUORLOCK_NODE_QUARANTINED, "states of nodes");
 _Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_DOWN, "states of nodes");
-#define SAME_FAULT(name, value, label) _Static_assert((int)FAULT_##name == (value), "faults of nodes");
-QUORLOCK_NODE_ERROR_MAP(SAME_FAULT)
+_Static_assert((int)FAULT_UNREACHABLE == (int)QUORLOCK_NODE_ERROR_UNREACHABLE, "faults of nodes");
+_Static_assert((int)FAULT_TIMEOUT == (int)QUORLOCK_NODE_ERROR_TIMEOUT, "faults of nodes");
+_Static_assert((int)FAULT_TEMPORARY == (int)QUORLOCK_NODE_ERROR_TEMPORARY, "faults of nodes");
+_Static_assert((int)FAULT_REPLICA == (int)QUORLOCK_NODE_ERROR_REPLICA, "faults of nodes");
+_Static_assert((int)FAULT_CLUSTER == (int)QUORLOCK_NODE_ERROR_CLUSTER, "faults of nodes");
+_Static_assert((int)FAULT_AUTH == (int)QUORLOCK_NODE_ERROR_AUTH, "faults of nodes");
+_Static_assert((int)FAULT_REFUSED == (int)QUORLOCK_NODE_ERROR_REFUSED, "faults of nodes");
+_Static_assert((int)FAULT_FOREIGN == (int)QUORLOCK_NODE_ERROR_FOREIGN, "faults of nodes");
+_Static_assert((int)FAULT_PROTO == (int)QUORLOCK_NODE_ERROR_PROTO, "faults of nodes");
+_Static_assert((int)FAULT_OTHER == (int)QUORLOCK_NODE_ERROR_OTHER, "faults of nodes");
+_Static_assert((int)FAULT_LIMIT == (int)QUORLOCK_NODE_ERROR_LIMIT, "faults of nodes");
+_Static_assert((int)FAULT_CONFIG == (int)QUORLOCK_NODE_ERROR_CONFIG, "faults of nodes");
+_Static_assert((int)FAULT_GUARD == (int)QUORLOCK_NODE_ERROR_GUARD, "faults of nodes");
+_Static_assert((int)FAULT_LOGIN == (int)QUORLOCK_NODE_ERROR_LOGIN, "faults of nodes");
 _Static_assert((int)FAULTS == QUORLOCK_NODE_ERROR_LOGIN + 1, "each fault has its public name");
 
 /* ---- events of the nodes ---- */

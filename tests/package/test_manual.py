@@ -12,7 +12,7 @@ from pathlib import Path
 
 SKIPPED = 77
 # Of the macros only these are for callers.
-NO_CONSTANT = re.compile(r"QUORLOCK_(API|BUILDING|\w+_H|\w+_MAP|\w+_ENUM)")
+NO_CONSTANT = re.compile(r"QUORLOCK_(API|BUILDING|\w+_H)")
 
 
 def fail(text):
@@ -34,10 +34,6 @@ class Headers:
         self.opaque = set(re.findall(r"^(?:typedef )?struct (\w+)\b[^{;]*;", text, flags=re.M))
         self.callbacks = set(re.findall(r"^typedef [^;{]*\(\*(\w+)\)\(", text, flags=re.M))
         self.constants = set()
-        # Enums that are made of a map of names and values.
-        for enum, prefix in re.findall(r"#define QUORLOCK_(\w+)_ENUM\(.*?\) (QUORLOCK_\w*)##", text):
-            names = re.search(rf"#define QUORLOCK_{enum}_MAP\(X\)(.*?[^\\])\n", text, flags=re.S)[1]
-            self.constants |= {prefix + name for name in re.findall(r"X\((\w+),", names)}
         for body in re.findall(r"^enum \w+ \{(.*?)\};", text, flags=re.M | re.S):
             self.constants |= set(re.findall(r"^\s*(QUORLOCK_[A-Z_]+)\b(?!\()", re.sub(r"[,{]", "\n", body), flags=re.M))
         defined = re.findall(r"^# *define (QUORLOCK_\w+)", text, flags=re.M)

@@ -26,12 +26,10 @@ INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include" / "quorlock"
 
 
 def numbers_of_headers():
-    """{the name behind QUORLOCK_: number} of all enumerators, and of the statuses, which a macro lists."""
+    """{the name behind QUORLOCK_: number} of all enumerators."""
     found = {}
     for header in INCLUDE.glob("*.h"):
         text = re.sub(r" */\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.S)
-        for name, number in re.findall(r"X\((\w+), (-?\d+),", text.partition("QUORLOCK_STATUS_MAP")[2].partition("\n\n")[0]):
-            found[name] = int(number)
         for body in re.findall(r"enum \w+ \{(.*?)\}", text, re.S):
             number = -1
             for name, given in re.findall(r"^ *QUORLOCK_(\w+)(?: = (-?\d+))?,?$", body, re.M):
