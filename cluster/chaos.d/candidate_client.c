@@ -69,17 +69,17 @@ static int ask(struct user *user)
         (void)fprintf(stderr, "chaos_client: no candidate: %s\n", quorlock_client_error(user->chaos->client));
         exit(1);
     }
-    return quorlock_stand(user->candidate);
+    return quorlock_candidate_stand(user->candidate);
 }
 
 static int resign(struct user *user)
 {
-    return quorlock_resign(user->candidate);
+    return quorlock_candidate_resign(user->candidate);
 }
 
 static void cancel(struct user *user)
 {
-    (void)quorlock_resign(user->candidate);
+    (void)quorlock_candidate_resign(user->candidate);
 }
 
 /* After a loss the candidate continues, which is a new operation in the history; or it resigns. */
@@ -151,7 +151,7 @@ int observers_begin(struct chaos *chaos)
 
         if (chaos->options.modes[i] != MODE_ELECTION) continue;
         all.subjects[i] = (struct history_subject){.key = chaos->options.keys[i], .mode = "election"};
-        if (quorlock_observe(&all.observers[i], chaos->client, chaos->options.keys[i], &options) == 0) continue;
+        if (quorlock_observer_new(&all.observers[i], chaos->client, chaos->options.keys[i], &options) == 0) continue;
         (void)fprintf(stderr, "chaos_client: no observer: %s\n", quorlock_client_error(chaos->client));
         return -1;
     }

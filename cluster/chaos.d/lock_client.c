@@ -8,7 +8,7 @@
 
 #define MORE_SIZE 512
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct user *user = arg;
 
@@ -20,7 +20,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     user_given_back(user);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct user *user = arg;
 
@@ -48,7 +48,7 @@ static void granted(struct user *user, const struct quorlock_result *result)
         user_breach(user, "a fenced grant without a token");
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct user *user = arg;
     char more[MORE_SIZE];
@@ -67,7 +67,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 }
 
 /* Make the handle. options: what differs from lock to lock. */
-static void make(struct user *user, struct quorlock_options *options)
+static void make(struct user *user, struct quorlock_lock_options *options)
 {
     const char *keys[USER_PARTS_MAX];
 
@@ -78,11 +78,11 @@ static void make(struct user *user, struct quorlock_options *options)
         keys[i] = user->parts[i].subject.key;
         if (user->parts[i].shared) options->shared |= UINT64_C(1) << i;
     }
-    if (quorlock_new(&user->lock, user->chaos->client, keys, user->n_parts, options) != 0) {
+    if (quorlock_lock_new(&user->lock, user->chaos->client, keys, user->n_parts, options) != 0) {
         (void)fprintf(stderr, "chaos_client: no lock: %s\n", quorlock_client_error(user->chaos->client));
         exit(1);
     }
-    quorlock_on_lost(user->lock, on_lost, user);
+    quorlock_lock_set_on_lost(user->lock, on_lost, user);
 }
 
 /* One key, which is never shared and has no permits. */
@@ -93,17 +93,17 @@ static bool is_plain(const struct user *user)
 
 static int ask(struct user *user)
 {
-    struct quorlock_options options = {.wait_ms = user->wait_ms, .permits = user->permits};
+    struct quorlock_lock_options options = {.wait_ms = user->wait_ms, .permits = user->permits};
 
     if (user->chaos->options.mixed) {
         options.fair = user->permits == 0 && ONE_IN(user->chaos, 3);
         if (is_plain(user) && ONE_IN(user->chaos, 8)) options.keep_ms = user->lease_ms / 2;
     }
     make(user, &options);
-    return quorlock_acquire(user->lock, on_acquired, user);
+    return quorlock_lock_acquire(user->lock, on_acquired, user);
 }
 
-static void on_adopted(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_adopted(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct user *user = arg;
 
@@ -113,48 +113,48 @@ static void on_adopted(quorlock *lock, const struct quorlock_result *result, voi
 
 static void pass_on(struct user *user)
 {
-    struct quorlock_options options = {.wait_ms = 0};
-    quorlock *former = user->lock;
+    struct quorlock_lock_options options = {.wait_ms = 0};
+    quorlock_lock *former = user->lock;
     const char *token;
 
     if (!user->chaos->options.mixed || !is_plain(user) || !ONE_IN(user->chaos, 50)) return;
-    if (quorlock_detach(former, &token, NULL, NULL) != 0) {
+    if (quorlock_lock_detach(former, &token, NULL, NULL) != 0) {
         /* This process may have stood still since it was last seen to be held. */
-        if (quorlock_valid_ms(former) > 0) user_breach(user, "a lock that is held cannot be passed on");
+        if (quorlock_lock_valid_ms(former) > 0) user_breach(user, "a lock that is held cannot be passed on");
         return;
     }
     user->is_passing = true;
     make(user, &options);
-    if (quorlock_adopt(user->lock, token, on_adopted, user) != 0) {
+    if (quorlock_lock_adopt(user->lock, token, on_adopted, user) != 0) {
         user_breach(user, "a lock that was passed on is not adopted");
         user_passed_on(user, false);
     }
-    quorlock_free(former);
+    quorlock_lock_free(former);
 }
 
 static void cancel(struct user *user)
 {
-    (void)quorlock_cancel(user->lock);
+    (void)quorlock_lock_cancel(user->lock);
 }
 
 static int release(struct user *user)
 {
-    return quorlock_release(user->lock, on_released, user);
+    return quorlock_lock_release(user->lock, on_released, user);
 }
 
 static uint32_t valid_ms(const struct user *user)
 {
-    return quorlock_valid_ms(user->lock);
+    return quorlock_lock_valid_ms(user->lock);
 }
 
 static uint64_t fence(const struct user *user)
 {
-    return quorlock_fence(user->lock);
+    return quorlock_lock_fence(user->lock);
 }
 
 static void drop(struct user *user)
 {
-    quorlock_free(user->lock);
+    quorlock_lock_free(user->lock);
     user->lock = NULL;
 }
 

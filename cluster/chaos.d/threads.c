@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads.c - a client of chaos whose users are threads that share one client of blocking.h; each takes locks
+ * threads.c - a client of chaos whose users are threads that share one client of sync.h; each takes locks
  *
  * It follows the protocol of quorlock-chaos(7), as chaos_client does, whose users share an event loop.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #include "history_client.h"
 #include "options_client.h"
@@ -23,14 +23,14 @@ struct user {
     struct history_subject subject;
     pthread_t thread;
     uint64_t seed;
-    quorlock_blocking_lock *lock;
+    quorlock_sync_lock *lock;
     uint64_t hold_until_us;
     bool holding, lost; /* protected by `telling` */
 };
 
 static struct chaos_options options;
 static struct user *users;
-static quorlock_blocking *client;
+static quorlock_sync_client *client;
 static atomic_bool stop;
 /* For one line of the history at a time. The threads write it, and so does the callback, in the loop's thread. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
@@ -43,12 +43,12 @@ static void rest_ms(uint32_t ms)
 /* Return the end of validity as far as it is certain now; 0: there is none left. */
 static uint64_t deadline_us(const struct user *user)
 {
-    uint64_t now_us = history_now_us(), valid_ms = quorlock_blocking_valid_ms(user->lock);
+    uint64_t now_us = history_now_us(), valid_ms = quorlock_sync_lock_valid_ms(user->lock);
 
     return valid_ms != 0 ? now_us + valid_ms * US_IN_MS : 0;
 }
 
-static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct user *user = arg;
 
@@ -103,33 +103,33 @@ static void end_hold(struct user *user)
 /* Return false when the client is closed. */
 static bool operate(struct user *user)
 {
-    struct quorlock_options asked = {
+    struct quorlock_lock_options asked = {
         .size = sizeof(asked), .lease_ms = options_pick(&user->seed, options.lease_ms), .fencing = options.fencing};
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     struct history_access access = {.subject = &user->subject};
 
     asked.wait_ms = options_pick(&user->seed, options.wait_ms);
     user->subject.key = options.keys[options_draw(&user->seed) % options.n_keys];
     user->lost = false;
-    if (quorlock_blocking_new(&user->lock, client, &user->subject.key, 1, &asked, NULL, 0) != 0) return false;
-    quorlock_blocking_on_lost(user->lock, on_lost, user);
+    if (quorlock_sync_lock_new(&user->lock, client, &user->subject.key, 1, &asked, NULL, 0) != 0) return false;
+    quorlock_sync_lock_set_on_lost(user->lock, on_lost, user);
     pthread_mutex_lock(&telling);
     history_say(history_now_us(), "invoke", &user->subject, "%s", "");
     pthread_mutex_unlock(&telling);
-    if (quorlock_blocking_acquire(user->lock, &result) == 0) {
+    if (quorlock_sync_lock_acquire(user->lock, &result) == 0) {
         access.fence = result.fence;
         begin_hold(user, asked.lease_ms, result.fence);
         for (bool writes = false; step(user, &access, writes); writes = true)
             rest_ms(2 + (uint32_t)(options_draw(&user->seed) % 30));
         end_hold(user);
-        (void)quorlock_blocking_release(user->lock, NULL);
+        (void)quorlock_sync_lock_release(user->lock, NULL);
     } else {
         pthread_mutex_lock(&telling);
         history_say(history_now_us(), "refused", &user->subject, ",\"status\":\"%s\"",
                     quorlock_status_name(result.status));
         pthread_mutex_unlock(&telling);
     }
-    quorlock_blocking_free(user->lock);
+    quorlock_sync_lock_free(user->lock);
     return true;
 }
 
@@ -156,7 +156,7 @@ static int open_client(void)
     asked.log = log_line;
     asked.error = error;
     asked.error_size = sizeof(error);
-    if (quorlock_blocking_open(&client, &asked) == 0) return 0;
+    if (quorlock_sync_client_new(&client, &asked) == 0) return 0;
     (void)fprintf(stderr, "chaos_threads: %s\n", error);
     return -1;
 }
@@ -179,8 +179,8 @@ int main(void)
     }
     (void)sigwait(&term, &number);
     stop = true;
-    (void)quorlock_blocking_shutdown(client);
+    (void)quorlock_sync_client_shutdown(client);
     for (uint32_t i = 0; i < options.n_users; i++) (void)pthread_join(users[i].thread, NULL);
     free(users);
-    return quorlock_blocking_close(client);
+    return quorlock_sync_client_close(client);
 }

@@ -71,7 +71,7 @@ struct user {
     struct event *timer;
     uint32_t ticks;      /* ticks in this state; they do not run while the process is stopped */
     uint32_t ticks_dead; /* ticks in USER_HOLDING without validity */
-    struct quorlock *lock;
+    struct quorlock_lock *lock;
     struct quorlock_candidate *candidate;
     uint32_t lease_ms, wait_ms, permits;
     bool is_passing; /* user_passed_on() follows */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client for cluster/chaos, on the blocking calls of this library. quorlock-chaos(7) describes its lines.
+ * A client for cluster/chaos, on the sync calls of this library. quorlock-chaos(7) describes its lines.
  *
  * cc example.c $(pkg-config --cflags --libs quorlock) -o example; cluster/chaos --client ./example
  */
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #include <inttypes.h>
 #include <signal.h>
@@ -77,37 +77,37 @@ __attribute__((format(printf, 3, 4))) static int64_t say(const char *event, cons
     return strncmp(answer, "ok", 2) == 0 ? strtoll(strrchr(answer, ' '), NULL, 10) : -1;
 }
 
-static void work(quorlock_blocking_lock *lock, const char *key, uint64_t fence)
+static void work(quorlock_sync_lock *lock, const char *key, uint64_t fence)
 {
     uint64_t begun_us = now_us(), until_us = begun_us + pick_ms(SETTING("HOLD_MS")) * UINT64_C(1000);
-    uint64_t deadline_us = begun_us + quorlock_blocking_valid_ms(lock) * UINT64_C(1000); /* renewal makes it later */
+    uint64_t deadline_us = begun_us + quorlock_sync_lock_valid_ms(lock) * UINT64_C(1000); /* renewal makes it later */
     int64_t value;
 
     say("granted", key, ",\"deadline_us\":%" PRIu64 ",\"fence\":%" PRIu64, deadline_us, fence);
     value = say("read", key, ",\"fence\":%" PRIu64, fence);
-    while (value >= 0 && now_us() < until_us && quorlock_blocking_valid_ms(lock) > 0 && stop == 0) {
+    while (value >= 0 && now_us() < until_us && quorlock_sync_lock_valid_ms(lock) > 0 && stop == 0) {
         value = say("write", key, ",\"fence\":%" PRIu64 ",\"value\":%" PRId64, fence, value + 1);
         rest_ms(10);
     }
-    say(quorlock_blocking_valid_ms(lock) > 0 ? "released" : "lost", key, "%s", ""); /* before any node hears of it */
+    say(quorlock_sync_lock_valid_ms(lock) > 0 ? "released" : "lost", key, "%s", ""); /* before any node hears of it */
 }
 
-static void operate(quorlock_blocking *client, const char *key)
+static void operate(quorlock_sync_client *client, const char *key)
 {
-    struct quorlock_options options = {.size = sizeof(options), .fencing = *SETTING("FENCE") == '1'};
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_lock_options options = {.size = sizeof(options), .fencing = *SETTING("FENCE") == '1'};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = NULL;
 
     options.lease_ms = pick_ms(SETTING("LEASE_MS"));
     options.wait_ms = pick_ms(SETTING("WAIT_MS"));
-    if (quorlock_blocking_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
+    if (quorlock_sync_lock_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
     say("invoke", key, "%s", "");
-    if (quorlock_blocking_acquire(lock, &result) == 0)
+    if (quorlock_sync_lock_acquire(lock, &result) == 0)
         work(lock, key, result.fence);
     else
         say("refused", key, ",\"status\":\"%s\"", quorlock_status_name(result.status));
-    (void)quorlock_blocking_release(lock, NULL);
-    quorlock_blocking_free(lock);
+    (void)quorlock_sync_lock_release(lock, NULL);
+    quorlock_sync_lock_free(lock);
 }
 
 int main(void)
@@ -115,13 +115,13 @@ int main(void)
     const char *nodes[LIST_MAX], *keys[LIST_MAX];
     size_t n_nodes = list(nodes, SETTING("NODES")), n_keys = list(keys, SETTING("KEYS"));
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes};
-    quorlock_blocking *client = NULL;
+    quorlock_sync_client *client = NULL;
 
     options.max_lease_ms = (uint32_t)strtoul(SETTING("MAX_LEASE_MS"), NULL, 10);
-    if (n_keys == 0 || quorlock_blocking_open(&client, &options) != 0) return 64;
+    if (n_keys == 0 || quorlock_sync_client_new(&client, &options) != 0) return 64;
     (void)signal(SIGTERM, on_term);
     srand((unsigned)strtoul(SETTING("SEED"), NULL, 10));
     say("hello", "", ",\"version\":1,\"program\":\"example.c\"");
     for (; stop == 0; rest_ms(pick_ms(SETTING("THINK_MS")))) operate(client, keys[(size_t)rand() % n_keys]);
-    return quorlock_blocking_close(client);
+    return quorlock_sync_client_close(client);
 }

@@ -4,7 +4,7 @@
  *
  * An election has a name, which is a key on the nodes. Its leader holds a lock on that key, and the fencing token of
  * the lock is the leader's term, which rises with every leader. The rules of quorlock.h hold here too. Elections need
- * the plain dialect. The manual explains them: quorlock_candidate_new(3) and quorlock_observe(3).
+ * the plain dialect. The manual explains them: quorlock_candidate_new(3) and quorlock_observer_new(3).
  */
 #ifndef QUORLOCK_ELECTION_H
 #define QUORLOCK_ELECTION_H
@@ -35,7 +35,7 @@ struct quorlock_candidate_options {
     quorlock_deposed_cb deposed;
     quorlock_ended_cb ended;
     void *arg;
-    uint32_t lease_ms, renew_ms, lost_margin_ms, fence_ttl_ms; /* as in struct quorlock_options */
+    uint32_t lease_ms, renew_ms, lost_margin_ms, fence_ttl_ms; /* as in struct quorlock_lock_options */
 };
 
 /* quorlock_candidate_new - make a candidate of the election `name`; its candidacy has not begun. Errors: INVAL (the
@@ -43,14 +43,14 @@ struct quorlock_candidate_options {
 QUORLOCK_API int quorlock_candidate_new(quorlock_candidate **ret, quorlock_client *client, const char *name,
                                         const struct quorlock_candidate_options *options);
 
-/* quorlock_stand - start the candidacy. `elected` comes when the candidate leads; if renewal fails `deposed` comes,
- * before another one can lead, and the candidacy goes on after a pause. `ended` comes once, as the last callback.
- * Errors: STATE (begun already, or the system has no random bytes), NOMEM, CLOSED. */
-QUORLOCK_API int quorlock_stand(quorlock_candidate *candidate);
+/* quorlock_candidate_stand - start the candidacy. `elected` comes when the candidate leads; if renewal fails `deposed`
+ * comes, before another one can lead, and the candidacy goes on after a pause. `ended` comes once, as the last
+ * callback. Errors: STATE (begun already, or the system has no random bytes), NOMEM, CLOSED. */
+QUORLOCK_API int quorlock_candidate_stand(quorlock_candidate *candidate);
 
-/* quorlock_resign - end the candidacy; a leader does not lead any more from this call on. `ended` follows. Errors:
- * STATE (no candidacy), CLOSED, INVAL (NULL). */
-QUORLOCK_API int quorlock_resign(quorlock_candidate *candidate);
+/* quorlock_candidate_resign - end the candidacy; a leader does not lead any more from this call on. `ended` follows.
+ * Errors: STATE (no candidacy), CLOSED, INVAL (NULL). */
+QUORLOCK_API int quorlock_candidate_resign(quorlock_candidate *candidate);
 
 /* quorlock_candidate_free - resign in the background, and free. No callback comes any more. NULL is permitted. */
 QUORLOCK_API void quorlock_candidate_free(quorlock_candidate *candidate);
@@ -68,7 +68,7 @@ enum quorlock_leader_state {
     QUORLOCK_LEADER_KNOWN = 2,
 };
 
-/* Who led when the nodes were asked. The leader may be deposed by now: see quorlock_observe(3). */
+/* Who led when the nodes were asked. The leader may be deposed by now: see quorlock_observer_new(3). */
 struct quorlock_leader {
     int state;         /* enum quorlock_leader_state */
     uint64_t term;     /* of the leader; else the last one that was reported; 0: none yet */
@@ -86,10 +86,11 @@ struct quorlock_observer_options {
     uint32_t poll_ms; /* longest time between two polls, 10 to 3600000; default 1000 */
 };
 
-/* quorlock_observe - report who leads, now and at every change, until the observer is freed. Terms never fall. Errors:
- * INVAL (the name, no callback, poll_ms), UNSUPPORTED (the redisson dialect), NOMEM, CLOSED; *ret is untouched then. */
-QUORLOCK_API int quorlock_observe(quorlock_observer **ret, quorlock_client *client, const char *name,
-                                  const struct quorlock_observer_options *options);
+/* quorlock_observer_new - report who leads, now and at every change, until the observer is freed. Terms never fall.
+ * Errors: INVAL (the name, no callback, poll_ms), UNSUPPORTED (the redisson dialect), NOMEM, CLOSED; *ret is untouched
+ * then. */
+QUORLOCK_API int quorlock_observer_new(quorlock_observer **ret, quorlock_client *client, const char *name,
+                                       const struct quorlock_observer_options *options);
 
 /* quorlock_observer_free - end and free it. No callback comes any more. NULL is permitted. */
 QUORLOCK_API void quorlock_observer_free(quorlock_observer *observer);

@@ -4,13 +4,13 @@
  *
  * struct quorlock_loop is a table of functions by which the library uses an event loop: it watches descriptors, and
  * sets timers and tasks. quorlock/adapters/ has such tables for libevent, libuv, sd-event, GLib and epoll. The manual
- * explains how to write another one: quorlock_client_new_on(3).
+ * explains how to write another one: quorlock_client_new_on_loop(3).
  *
  * The library
  * - calls these functions in the client's thread only: from inside functions that the caller calls, and from inside
  *   callbacks of the loop;
  * - frees each object once, and a watch before it closes the descriptor; a descriptor has at most one watch;
- * - has freed everything when the close of the client is reported, or quorlock_client_new_on() has failed.
+ * - has freed everything when the close of the client is reported, or quorlock_client_new_on_loop() has failed.
  *
  * The loop
  * - calls back in that thread, one callback after the other, and never from inside one of these functions; if it is run
@@ -66,10 +66,10 @@ struct quorlock_loop {
     void (*task_free)(void *task);
 };
 
-/* quorlock_client_new_on - make a client, as quorlock_client_new, on that loop. Errors: as there; also INVAL if the
- * loop lacks a function, or has a member that this version does not know. */
-QUORLOCK_API int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *loop,
-                                        const struct quorlock_client_options *options);
+/* quorlock_client_new_on_loop - make a client, as quorlock_client_new, on that loop. Errors: as there; also INVAL if
+ * the loop lacks a function, or has a member that this version does not know. */
+QUORLOCK_API int quorlock_client_new_on_loop(quorlock_client **ret, const struct quorlock_loop *loop,
+                                             const struct quorlock_client_options *options);
 
 #ifdef __cplusplus
 }

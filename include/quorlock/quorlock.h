@@ -7,7 +7,7 @@
  *
  * Rules for every function, unless its comment says otherwise:
  *
- * - Threads. A client and its locks belong to the thread that runs the event loop. For other threads see blocking.h.
+ * - Threads. A client and its locks belong to the thread that runs the event loop. For other threads see sync.h.
  * - Callbacks. A function that takes a callback and returns 0 calls it exactly once, later, from the loop, never from
  *   inside the call. After another return value the callback never runs. A callback may call every function, and may
  *   free its lock or close its client.
@@ -42,30 +42,30 @@ extern "C" {
 
 struct event_base;
 typedef struct quorlock_client quorlock_client; /* a set of nodes on one event loop */
-typedef struct quorlock quorlock;               /* one lock; reusable */
+typedef struct quorlock_lock quorlock_lock;     /* one lock; reusable */
 
 /* quorlock_status_name() and quorlock_status_text() know them, too. */
 enum quorlock_status {
     QUORLOCK_OK = 0,            /* success */
-    QUORLOCK_INVAL = -1,        /* invalid argument */
-    QUORLOCK_NOMEM = -2,        /* out of memory */
-    QUORLOCK_BUSY = -3,         /* another operation of this lock is in flight */
-    QUORLOCK_STATE = -4,        /* not possible in the present state of the lock */
-    QUORLOCK_HELD = -5,         /* somebody else holds the lock */
-    QUORLOCK_NOQUORUM = -6,     /* too few nodes can vote */
-    QUORLOCK_TIMEDOUT = -7,     /* the wait ended without a result */
-    QUORLOCK_LOST = -8,         /* the lock was lost */
-    QUORLOCK_CANCELED = -9,     /* canceled by the caller */
-    QUORLOCK_CLOSED = -10,      /* the client is closed */
-    QUORLOCK_AUTH = -11,        /* the nodes refuse our credentials or rights, or their certificates are not accepted */
-    QUORLOCK_FOREIGN = -12,     /* the key holds a value of another type or dialect */
-    QUORLOCK_PROTO = -13,       /* the nodes do not speak Redis as expected */
-    QUORLOCK_UNSUPPORTED = -14, /* not supported by this version or build */
+    QUORLOCK_ERR_INVAL = -1,    /* invalid argument */
+    QUORLOCK_ERR_NOMEM = -2,    /* out of memory */
+    QUORLOCK_ERR_BUSY = -3,     /* another operation of this lock is in flight */
+    QUORLOCK_ERR_STATE = -4,    /* not possible in the present state of the lock */
+    QUORLOCK_ERR_HELD = -5,     /* somebody else holds the lock */
+    QUORLOCK_ERR_NOQUORUM = -6, /* too few nodes can vote */
+    QUORLOCK_ERR_TIMEDOUT = -7, /* the wait ended without a result */
+    QUORLOCK_ERR_LOST = -8,     /* the lock was lost */
+    QUORLOCK_ERR_CANCELED = -9, /* canceled by the caller */
+    QUORLOCK_ERR_CLOSED = -10,  /* the client is closed */
+    QUORLOCK_ERR_AUTH = -11,    /* the nodes refuse our credentials or rights, or their certificates are not accepted */
+    QUORLOCK_ERR_FOREIGN = -12, /* the key holds a value of another type or dialect */
+    QUORLOCK_ERR_PROTO = -13,   /* the nodes do not speak Redis as expected */
+    QUORLOCK_ERR_UNSUPPORTED = -14, /* not supported by this version or build */
 };
 
 enum quorlock_policy {
-    QUORLOCK_MAJORITY = 0, /* Redlock: floor(N/2)+1 nodes */
-    QUORLOCK_ALL = 1,      /* MultiLock: all N nodes */
+    QUORLOCK_POLICY_MAJORITY = 0, /* Redlock: floor(N/2)+1 nodes */
+    QUORLOCK_POLICY_ALL = 1,      /* MultiLock: all N nodes */
 };
 
 enum quorlock_dialect {
@@ -97,7 +97,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
 #define QUORLOCK_PERMITS_MAX      64
-#define QUORLOCK_LIST_MAX         1000000u /* locks that quorlock_list() finds */
+#define QUORLOCK_LIST_MAX         1000000u /* locks that quorlock_client_list() finds */
 #define QUORLOCK_SHARED_ALL       UINT64_MAX
 
 /* All three functions or none. They get `arg`, obey the rules of malloc, realloc and free, and are called in the
@@ -161,8 +161,8 @@ struct quorlock_client_options {
     uint32_t connect_timeout_ms; /* lookup, connect and handshake; default 3000, or node_timeout_ms if more */
 };
 
-/* See quorlock_new(3). */
-struct quorlock_options {
+/* See quorlock_lock_new(3). */
+struct quorlock_lock_options {
     size_t size;
     uint32_t lease_ms;       /* at most max_lease_ms; default QUORLOCK_LEASE_MS_DEFAULT, or max_lease_ms if less */
     uint32_t wait_ms;        /* longest wait of an acquire; 0: it tries once; QUORLOCK_WAIT_FOREVER: no limit */
@@ -212,7 +212,7 @@ enum quorlock_vote_outcome {
     QUORLOCK_VOTE_QUARANTINED, /* not counted: the node may have lost its data; see error */
 };
 
-/* See quorlock_acquire(3). */
+/* See quorlock_lock_acquire(3). */
 struct quorlock_vote {
     const char *node;    /* the address without credentials */
     int outcome;         /* enum quorlock_vote_outcome */
@@ -237,26 +237,26 @@ struct quorlock_result {
     uint32_t slot; /* the permit that the lock holds, 0 to permits - 1; else 0 */
 };
 
-typedef void (*quorlock_cb)(quorlock *, const struct quorlock_result *, void *arg);
+typedef void (*quorlock_lock_cb)(quorlock_lock *, const struct quorlock_result *, void *arg);
 
-enum quorlock_lost_reason {
-    QUORLOCK_LOST_EXPIRED = 1, /* renewal did not reach a quorum in time */
-    QUORLOCK_LOST_GONE,        /* so many nodes lost the key that a quorum is out of reach */
-    QUORLOCK_LOST_MAX_HOLD,    /* max_hold_ms ended renewal */
-    QUORLOCK_LOST_NOT_RENEWED, /* QUORLOCK_RENEW_NEVER, and the lease ends */
-    QUORLOCK_LOST_CLOCK,       /* this machine stopped for a while, as the clocks of a quorum show */
+enum quorlock_loss_reason {
+    QUORLOCK_LOSS_EXPIRED = 1, /* renewal did not reach a quorum in time */
+    QUORLOCK_LOSS_GONE,        /* so many nodes lost the key that a quorum is out of reach */
+    QUORLOCK_LOSS_MAX_HOLD,    /* max_hold_ms ended renewal */
+    QUORLOCK_LOSS_NOT_RENEWED, /* QUORLOCK_RENEW_NEVER, and the lease ends */
+    QUORLOCK_LOSS_CLOCK,       /* this machine stopped for a while, as the clocks of a quorum show */
 };
 
-/* See quorlock_on_lost(3). */
+/* See quorlock_lock_set_on_lost(3). */
 struct quorlock_loss {
-    int reason; /* enum quorlock_lost_reason */
+    int reason; /* enum quorlock_loss_reason */
     const char *text;
     uint32_t remaining_ms; /* until another owner may hold the lock; 0: it may already */
     const struct quorlock_vote *const *votes;
     size_t n_votes;
 };
 
-typedef void (*quorlock_lost_cb)(quorlock *, const struct quorlock_loss *, void *arg);
+typedef void (*quorlock_lost_cb)(quorlock_lock *, const struct quorlock_loss *, void *arg);
 
 enum quorlock_holder_kind {
     QUORLOCK_HOLDER_SLOT = 1, /* holds a permit */
@@ -279,14 +279,14 @@ struct quorlock_holder {
 enum quorlock_quarantine {
     QUORLOCK_QUARANTINE_NONE = 0,
     QUORLOCK_QUARANTINE_UNKNOWN,     /* its guard was written by another version */
-    QUORLOCK_QUARANTINE_FIRST,       /* it had no guard; quorlock_bootstrap can end it */
+    QUORLOCK_QUARANTINE_FIRST,       /* it had no guard; quorlock_client_bootstrap can end it */
     QUORLOCK_QUARANTINE_RESTART,     /* it restarted, or was promoted */
     QUORLOCK_QUARANTINE_RECONFIGURE, /* a reconfiguration wrote its guard anew */
-    QUORLOCK_QUARANTINE_CLIENT       /* a client with a longer max lease was refused; quorlock_bootstrap can end it */
+    QUORLOCK_QUARANTINE_CLIENT /* a client with a longer max lease was refused; quorlock_client_bootstrap can end it */
 };
 
-/* One node and a key. state: "free", "held", "foreign", "down" or "error"; for others see quorlock_bootstrap(3). The
- * other members: quorlock_inspect(3). */
+/* One node and a key. state: "free", "held", "foreign", "down" or "error"; for others see quorlock_client_bootstrap(3).
+ * The other members: quorlock_client_inspect(3). */
 struct quorlock_node_report {
     const char *node;
     const char *state;
@@ -294,7 +294,7 @@ struct quorlock_node_report {
     const char *error;  /* why there is no answer; NULL: there is one */
     int64_t ttl_ms;     /* -1: no expiry; -2: no holder, or unknown */
     uint32_t latency_us;
-    int broken;            /* not 0: quorlock_break deleted the key here */
+    int broken;            /* not 0: quorlock_client_break deleted the key here */
     uint32_t count;        /* redisson dialect: how many holds its holder has; else 0 */
     uint64_t fence;        /* the key's fencing counter; 0: none */
     int64_t quarantine_ms; /* its votes are ignored for so long; 0: they count; -1: no guard, or unknown */
@@ -307,7 +307,7 @@ struct quorlock_node_report {
     const char *quarantine_why; /* the same in words, with the remedy; NULL: none */
 };
 
-/* See quorlock_inspect(3). */
+/* See quorlock_client_inspect(3). */
 struct quorlock_report {
     const char *key;
     uint32_t quorum;    /* how many nodes are one */
@@ -325,7 +325,7 @@ typedef void (*quorlock_report_cb)(int status, const struct quorlock_report *, v
 
 /*
  * quorlock_version     - return the version of the library, "major.minor.patch"
- * quorlock_status_name - return "HELD" for QUORLOCK_HELD; "UNKNOWN" for an unknown number
+ * quorlock_status_name - return "HELD" for QUORLOCK_ERR_HELD; "UNKNOWN" for an unknown number
  * quorlock_status_text - return a short description
  *
  * Any thread; the texts are constants. See quorlock_version(3).
@@ -334,9 +334,9 @@ QUORLOCK_API const char *quorlock_version(void);
 QUORLOCK_API const char *quorlock_status_name(int status);
 QUORLOCK_API const char *quorlock_status_text(int status);
 
-/* quorlock_same_owner - return whether two holders, as votes and reports show them, are one owner. Any thread. See
- * quorlock_inspect(3). */
-QUORLOCK_API int quorlock_same_owner(const char *holder, const char *other);
+/* quorlock_owner_equals - return whether two holders, as votes and reports show them, are one owner. Any thread. See
+ * quorlock_client_inspect(3). */
+QUORLOCK_API int quorlock_owner_equals(const char *holder, const char *other);
 
 /* quorlock_client_new - make a client of n_nodes nodes on the caller's base, which must outlive it. NULL for options:
  * as quorlock_settings_load() finds them. An unreachable node is no error. Errors: INVAL, NOMEM, STATE (the system has
@@ -358,93 +358,97 @@ QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const 
  * and valid until the next call. */
 QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
 
-/* quorlock_new - make a lock on n_keys keys, 1 to QUORLOCK_KEYS_MAX; it is not acquired yet. Errors: INVAL, NOMEM,
+/* quorlock_lock_new - make a lock on n_keys keys, 1 to QUORLOCK_KEYS_MAX; it is not acquired yet. Errors: INVAL, NOMEM,
  * CLOSED, UNSUPPORTED (permits, shared keys, keep_ms or fair in the redisson dialect); *ret is untouched then. See
- * quorlock_new(3). */
-QUORLOCK_API int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
-                              const struct quorlock_options *options);
+ * quorlock_lock_new(3). */
+QUORLOCK_API int quorlock_lock_new(quorlock_lock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
+                                   const struct quorlock_lock_options *options);
 
-/* quorlock_lost_margin_max_ms - return the longest lost_margin_ms that locks of the client with this lease_ms and
- * renew_ms may have, which are as in struct quorlock_options; 0: such locks are refused. */
-QUORLOCK_API uint32_t quorlock_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms, uint32_t renew_ms);
+/* quorlock_client_lost_margin_max_ms - return the longest lost_margin_ms that locks of the client with this lease_ms
+ * and renew_ms may have, which are as in struct quorlock_lock_options; 0: such locks are refused. */
+QUORLOCK_API uint32_t quorlock_client_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms,
+                                                         uint32_t renew_ms);
 
-/* quorlock_acquire - ask all nodes in parallel, again and again until wait_ms is over; a failed acquire releases its
- * votes. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL, CANCELED, CLOSED, NOMEM; with an owner also
- * LOST, STATE. Errors: BUSY, STATE (held already, or the system has no random bytes), NOMEM, CLOSED; with an owner also
- * INVAL, LOST. For the queue of a client, nested holds and what each status means see quorlock_acquire(3). */
-QUORLOCK_API int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg);
+/* quorlock_lock_acquire - ask all nodes in parallel, again and again until wait_ms is over; a failed acquire releases
+ * its votes. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL, CANCELED, CLOSED, NOMEM; with an owner
+ * also LOST, STATE. Errors: BUSY, STATE (held already, or the system has no random bytes), NOMEM, CLOSED; with an owner
+ * also INVAL, LOST. For the queue of a client, nested holds and what each status means see quorlock_lock_acquire(3). */
+QUORLOCK_API int quorlock_lock_acquire(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
 
-/* quorlock_extend - renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too.
- * Result: OK, LOST, NOQUORUM (held for its old validity), CANCELED, CLOSED. Errors: INVAL (shorter, or above
+/* quorlock_lock_extend - renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it
+ * too. Result: OK, LOST, NOQUORUM (held for its old validity), CANCELED, CLOSED. Errors: INVAL (shorter, or above
  * max_lease_ms), BUSY, STATE (not held, or max_hold_ms has ended renewal), NOMEM (still held and renewed), CLOSED. See
- * quorlock_acquire(3). */
-QUORLOCK_API int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg);
+ * quorlock_lock_acquire(3). */
+QUORLOCK_API int quorlock_lock_extend(quorlock_lock *lock, uint32_t lease_ms, quorlock_lock_cb cb, void *arg);
 
-/* quorlock_release - end one hold. The owner's last release deletes the keys on every node; after it no loss is
+/* quorlock_lock_release - end one hold. The owner's last release deletes the keys on every node; after it no loss is
  * reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
  * could not be reached are released later. With keep_ms the keys may stay. If the lock had expired or was lost, the
  * result is OK, and `expired` is set. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or
- * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_acquire(3). */
-QUORLOCK_API int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg);
-/* quorlock_undo - do as quorlock_release, but keep nothing, whatever keep_ms is: the work of the hold has not begun. */
-QUORLOCK_API int quorlock_undo(quorlock *lock, quorlock_cb cb, void *arg);
+ * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_lock_acquire(3). */
+QUORLOCK_API int quorlock_lock_release(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
+/* quorlock_lock_undo - do as quorlock_lock_release, but keep nothing, whatever keep_ms is: the work of the hold has not
+ * begun. */
+QUORLOCK_API int quorlock_lock_undo(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
 
-/* quorlock_cancel - end an acquire or extend in flight: its callback comes with CANCELED, the votes of the acquire are
- * released, and a lock that was being extended stays held. Errors: STATE (nothing in flight), CLOSED, INVAL (NULL). See
- * quorlock_acquire(3). */
-QUORLOCK_API int quorlock_cancel(quorlock *lock);
+/* quorlock_lock_cancel - end an acquire or extend in flight: its callback comes with CANCELED, the votes of the acquire
+ * are released, and a lock that was being extended stays held. Errors: STATE (nothing in flight), CLOSED, INVAL (NULL).
+ * See quorlock_lock_acquire(3). */
+QUORLOCK_API int quorlock_lock_cancel(quorlock_lock *lock);
 
-/* quorlock_detach - stop holding the lock without releasing it, so that another client can adopt it: set *ret_token to
- * the whole owner token, valid until the next call, *ret_fence to the fencing token, or 0, and *ret_valid_ms to the
- * validity left. The last two may be NULL. No loss is reported any more, and the handle can be used again. Nobody else
- * gets the keys until they expire. Errors: STATE (not held), BUSY (an extend is in flight), INVAL (ret_token is NULL),
- * UNSUPPORTED (as quorlock_adopt), CLOSED. See quorlock_adopt(3). */
-QUORLOCK_API int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms);
+/* quorlock_lock_detach - stop holding the lock without releasing it, so that another client can adopt it: set
+ * *ret_token to the whole owner token, valid until the next call, *ret_fence to the fencing token, or 0, and
+ * *ret_valid_ms to the validity left. The last two may be NULL. No loss is reported any more, and the handle can be
+ * used again. Nobody else gets the keys until they expire. Errors: STATE (not held), BUSY (an extend is in flight),
+ * INVAL (ret_token is NULL), UNSUPPORTED (as quorlock_lock_adopt), CLOSED. See quorlock_lock_adopt(3). */
+QUORLOCK_API int quorlock_lock_detach(quorlock_lock *lock, const char **ret_token, uint64_t *ret_fence,
+                                      uint32_t *ret_valid_ms);
 
-/* quorlock_adopt - ask all nodes once to extend the keys that the token holds, with this lock's lease. With a quorum of
- * yeses the lock is held, as after an acquire. Two holders of one token are one owner to the nodes, and no fencing
- * token tells them apart: the caller ensures that there is one. Result: OK; LOST (so many nodes do not have it that no
- * quorum can; the keys that were left are released); NOQUORUM, AUTH, FOREIGN, PROTO, INVAL, TIMEDOUT, CANCELED or
- * CLOSED (nothing was released: the token may be adopted again until its keys expire). Errors: as quorlock_acquire;
- * also INVAL (no owner token), STATE (this client holds or releases that token), UNSUPPORTED (shared keys, permits, an
- * owner, the redisson dialect). See quorlock_adopt(3). */
-QUORLOCK_API int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg);
+/* quorlock_lock_adopt - ask all nodes once to extend the keys that the token holds, with this lock's lease. With a
+ * quorum of yeses the lock is held, as after an acquire. Two holders of one token are one owner to the nodes, and no
+ * fencing token tells them apart: the caller ensures that there is one. Result: OK; LOST (so many nodes do not have it
+ * that no quorum can; the keys that were left are released); NOQUORUM, AUTH, FOREIGN, PROTO, INVAL, TIMEDOUT, CANCELED
+ * or CLOSED (nothing was released: the token may be adopted again until its keys expire). Errors: as
+ * quorlock_lock_acquire; also INVAL (no owner token), STATE (this client holds or releases that token), UNSUPPORTED
+ * (shared keys, permits, an owner, the redisson dialect). See quorlock_lock_adopt(3). */
+QUORLOCK_API int quorlock_lock_adopt(quorlock_lock *lock, const char *token, quorlock_lock_cb cb, void *arg);
 
-/* quorlock_free - cancel, release all holds in the background, and free. Do not use the handle after this call. Pending
- * callbacks still run, canceled ones with CANCELED; in them the pointer may only be compared. NULL is permitted. See
- * quorlock_new(3). */
-QUORLOCK_API void quorlock_free(quorlock *lock);
+/* quorlock_lock_free - cancel, release all holds in the background, and free. Do not use the handle after this call.
+ * Pending callbacks still run, canceled ones with CANCELED; in them the pointer may only be compared. NULL is
+ * permitted. See quorlock_lock_new(3). */
+QUORLOCK_API void quorlock_lock_free(quorlock_lock *lock);
 
-/* quorlock_on_lost - set the callback for a loss; NULL: none. It runs at most once a grant: lost_margin_ms before
- * validity ends, or, if the loop or the process was stalled, before any other callback of the client. It never runs
- * after quorlock_release. After it the lock is not held. See quorlock_on_lost(3). */
-QUORLOCK_API void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg);
-
-/*
- * quorlock_valid_ms - read the clock, and return how long the lock is still valid; 0: not held, do not act
- * quorlock_token    - return the whole owner token of the present grant, valid until the next call, or NULL
- * quorlock_fence    - return the fencing token of the present grant; 0 without fencing
- *
- * See quorlock_on_lost(3).
- */
-QUORLOCK_API uint32_t quorlock_valid_ms(const quorlock *lock);
-QUORLOCK_API const char *quorlock_token(const quorlock *lock);
-QUORLOCK_API uint64_t quorlock_fence(const quorlock *lock);
+/* quorlock_lock_set_on_lost - set the callback for a loss; NULL: none. It runs at most once a grant: lost_margin_ms
+ * before validity ends, or, if the loop or the process was stalled, before any other callback of the client. It never
+ * runs after quorlock_lock_release. After it the lock is not held. See quorlock_lock_set_on_lost(3). */
+QUORLOCK_API void quorlock_lock_set_on_lost(quorlock_lock *lock, quorlock_lost_cb cb, void *arg);
 
 /*
- * quorlock_inspect      - ask every node for the holder of the key; nothing is written
- * quorlock_inspect_node - ask one node, by its index in the options; status 0: it answered
- * quorlock_break        - delete the key on every node, with its slots and readers; the report shows what it held
- * quorlock_break_owner  - delete only what that owner holds: the key, its slots, or its part as a reader; NULL: all
+ * quorlock_lock_valid_ms - read the clock, and return how long the lock is still valid; 0: not held, do not act
+ * quorlock_lock_token    - return the whole owner token of the present grant, valid until the next call, or NULL
+ * quorlock_lock_fence    - return the fencing token of the present grant; 0 without fencing
  *
- * Errors: INVAL, NOMEM, CLOSED. See quorlock_inspect(3).
+ * See quorlock_lock_set_on_lost(3).
  */
-QUORLOCK_API int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
-QUORLOCK_API int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
-                                       void *arg);
-QUORLOCK_API int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
-QUORLOCK_API int quorlock_break_owner(quorlock_client *client, const char *key, const char *owner,
-                                      quorlock_report_cb cb, void *arg);
+QUORLOCK_API uint32_t quorlock_lock_valid_ms(const quorlock_lock *lock);
+QUORLOCK_API const char *quorlock_lock_token(const quorlock_lock *lock);
+QUORLOCK_API uint64_t quorlock_lock_fence(const quorlock_lock *lock);
+
+/*
+ * quorlock_client_inspect      - ask every node for the holder of the key; nothing is written
+ * quorlock_client_inspect_node - ask one node, by its index in the options; status 0: it answered
+ * quorlock_client_break        - delete the key on every node, with its slots and readers; the report shows what it
+ * held quorlock_client_break_owner  - delete only what that owner holds: the key, its slots, or its part as a reader;
+ * NULL: all
+ *
+ * Errors: INVAL, NOMEM, CLOSED. See quorlock_client_inspect(3).
+ */
+QUORLOCK_API int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key,
+                                              quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_client_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_client_break_owner(quorlock_client *client, const char *key, const char *owner,
+                                             quorlock_report_cb cb, void *arg);
 
 enum quorlock_mode {
     QUORLOCK_MODE_EXCLUSIVE = 1,
@@ -452,7 +456,7 @@ enum quorlock_mode {
     QUORLOCK_MODE_PERMIT, /* one permit of its name is held */
 };
 
-/* A lock that is held. The other members: quorlock_list(3). */
+/* A lock that is held. The other members: quorlock_client_list(3). */
 struct quorlock_listed {
     const char *key;
     const char *holder; /* the one on most nodes, as in struct quorlock_node_report */
@@ -464,7 +468,7 @@ struct quorlock_listed {
     uint32_t slot;      /* which of them is held */
 };
 
-/* A part of the locks that were found. See quorlock_list(3). */
+/* A part of the locks that were found. See quorlock_client_list(3). */
 struct quorlock_listing {
     int more;                                   /* not 0: the callback runs again, with more locks */
     uint32_t quorum;                            /* how many nodes are one */
@@ -480,11 +484,11 @@ struct quorlock_listing {
 /* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH, NOMEM, CLOSED ...; the same in all calls of a list. */
 typedef void (*quorlock_list_cb)(int status, const struct quorlock_listing *, void *arg);
 
-/* quorlock_list - find the locks whose keys match the pattern, a glob as of SCAN MATCH (NULL: all), in steps of SCAN on
- * every node. cb runs after the last step, once or more often; keys and pattern are without key_prefix. Nothing is
- * written on the nodes. Errors: INVAL (the pattern is empty or too long; no callback), NOMEM, CLOSED. See
- * quorlock_list(3). */
-QUORLOCK_API int quorlock_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg);
+/* quorlock_client_list - find the locks whose keys match the pattern, a glob as of SCAN MATCH (NULL: all), in steps of
+ * SCAN on every node. cb runs after the last step, once or more often; keys and pattern are without key_prefix. Nothing
+ * is written on the nodes. Errors: INVAL (the pattern is empty or too long; no callback), NOMEM, CLOSED. See
+ * quorlock_client_list(3). */
+QUORLOCK_API int quorlock_client_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg);
 
 struct quorlock_bootstrap_options {
     size_t size;
@@ -496,19 +500,19 @@ struct quorlock_bootstrap_options {
     int64_t despite_clients;
 };
 
-/* quorlock_bootstrap - declare that no lock is held on any node, so that clients need not wait for one max lease at
- * their first contact with the nodes. The client must have been made with QUORLOCK_GUARD_OFF and the max_lease_ms to
+/* quorlock_client_bootstrap - declare that no lock is held on any node, so that clients need not wait for one max lease
+ * at their first contact with the nodes. The client must have been made with QUORLOCK_GUARD_OFF and the max_lease_ms to
  * set up. Status: 0, STATE, HELD (other clients with a guard are connected), INVAL, NOQUORUM, AUTH, CLOSED. Errors:
- * INVAL, NOMEM, CLOSED. If status is not 0 the work may be half done: see quorlock_bootstrap(3), also for the rules of
- * a reconfiguration. */
-QUORLOCK_API int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
-                                    quorlock_report_cb cb, void *arg);
+ * INVAL, NOMEM, CLOSED. If status is not 0 the work may be half done: see quorlock_client_bootstrap(3), also for the
+ * rules of a reconfiguration. */
+QUORLOCK_API int quorlock_client_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
+                                           quorlock_report_cb cb, void *arg);
 
 enum quorlock_severity {
-    QUORLOCK_NOTE = 0,    /* worth knowing */
-    QUORLOCK_WARNING = 1, /* costs availability, or safety together with another fault */
-    QUORLOCK_UNSAFE = 2,  /* a lock on these nodes may be held twice */
-    QUORLOCK_OUTAGE = 3,  /* no lock can be taken, because too few nodes can vote */
+    QUORLOCK_SEVERITY_NOTE = 0,    /* worth knowing */
+    QUORLOCK_SEVERITY_WARNING = 1, /* costs availability, or safety together with another fault */
+    QUORLOCK_SEVERITY_UNSAFE = 2,  /* a lock on these nodes may be held twice */
+    QUORLOCK_SEVERITY_OUTAGE = 3,  /* no lock can be taken, because too few nodes can vote */
 };
 
 /* The codes stay the same from version to version. quorlock(1) lists them in THE DOCTOR. */
@@ -520,7 +524,7 @@ struct quorlock_finding {
     const char *remedy;
 };
 
-/* An unknown text is NULL, an unknown number -1. See quorlock_examine(3). */
+/* An unknown text is NULL, an unknown number -1. See quorlock_client_doctor(3). */
 struct quorlock_node_facts {
     const char *node;
     int reachable;
@@ -549,8 +553,8 @@ struct quorlock_node_facts {
     int msetex;          /* 1: it stores many keys with one command; 0: it cannot */
 };
 
-struct quorlock_examination {
-    int severity; /* of the worst finding; QUORLOCK_NOTE: also if there is none */
+struct quorlock_doctor_report {
+    int severity; /* of the worst finding; QUORLOCK_SEVERITY_NOTE: also if there is none */
     uint32_t quorum, reachable;
     const struct quorlock_node_facts *const *nodes;
     size_t n_nodes;
@@ -559,11 +563,11 @@ struct quorlock_examination {
 };
 
 /* status: 0, whatever was found; NOMEM or CLOSED: no findings, and only a part of the facts. */
-typedef void (*quorlock_examination_cb)(int status, const struct quorlock_examination *, void *arg);
+typedef void (*quorlock_doctor_cb)(int status, const struct quorlock_doctor_report *, void *arg);
 
-/* quorlock_examine - ask every node what could make a lock unsafe there. Nothing is written on the nodes, and no text
- * has a password. Errors: INVAL (no callback), NOMEM, CLOSED. See quorlock_examine(3). */
-QUORLOCK_API int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg);
+/* quorlock_client_doctor - ask every node what could make a lock unsafe there. Nothing is written on the nodes, and no
+ * text has a password. Errors: INVAL (no callback), NOMEM, CLOSED. See quorlock_client_doctor(3). */
+QUORLOCK_API int quorlock_client_doctor(quorlock_client *client, quorlock_doctor_cb cb, void *arg);
 
 /* ---- statistics ---- */
 
@@ -580,10 +584,10 @@ struct quorlock_histogram {
 QUORLOCK_API uint64_t quorlock_bucket_us(size_t bucket);
 
 enum quorlock_node_state {
-    QUORLOCK_NODE_CONNECTING = 0, /* for the first time, or right after a connection ended */
-    QUORLOCK_NODE_READY,
-    QUORLOCK_NODE_QUARANTINED, /* it renews and releases, but its votes are ignored */
-    QUORLOCK_NODE_DOWN,        /* the last attempt to connect failed; others follow */
+    QUORLOCK_NODE_STATE_CONNECTING = 0, /* for the first time, or right after a connection ended */
+    QUORLOCK_NODE_STATE_READY,
+    QUORLOCK_NODE_STATE_QUARANTINED, /* it renews and releases, but its votes are ignored */
+    QUORLOCK_NODE_STATE_DOWN,        /* the last attempt to connect failed; others follow */
 };
 
 /* Faults of a node, or of one request to it. In metrics each is a label: its name in small letters, "protocol" for
@@ -628,9 +632,9 @@ struct quorlock_statistics {
     const struct quorlock_histogram *const *acquires; /* by -status: from the call to the callback */
     size_t n_acquires;
     const struct quorlock_histogram *holds; /* from the grant until the lock was released or lost */
-    const uint64_t *losses;                 /* by enum quorlock_lost_reason */
-    size_t n_losses;                        /* the largest value of enum quorlock_lost_reason, plus 1 */
-    uint64_t renewals;                      /* renewals that reached a quorum, also by quorlock_extend */
+    const uint64_t *losses;                 /* by enum quorlock_loss_reason */
+    size_t n_losses;                        /* the largest value of enum quorlock_loss_reason, plus 1 */
+    uint64_t renewals;                      /* renewals that reached a quorum, also by quorlock_lock_extend */
     uint64_t renewals_failed;               /* renewals that did not */
     uint64_t degradations;                  /* renewals that found that not all nodes hold the lock any more */
     uint64_t held;                          /* locks that are held; nested holds of one owner count once */

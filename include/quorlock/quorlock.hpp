@@ -22,27 +22,35 @@
 #include <utility>
 #include <vector>
 
-#include <quorlock/blocking.h>
 #include <quorlock/quorlock.h>
+#include <quorlock/sync.h>
 
-namespace quorlockpp {
+namespace quorlockpp
+{
 using std::chrono::milliseconds;
 
 inline constexpr milliseconds forever = milliseconds::max(); /* for `wait` */
 
-class error : public std::runtime_error {
-public:
+class error : public std::runtime_error
+{
+  public:
     error(int status, const std::string &text)
         : std::runtime_error(std::string(quorlock_status_name(status)) + ": " +
                              (text.empty() ? quorlock_status_text(status) : text)),
-          status_(status) {}
+          status_(status)
+    {
+    }
     /* status - return the enum quorlock_status. */
-    int status() const noexcept { return status_; }
-private:
+    int status() const noexcept
+    {
+        return status_;
+    }
+
+  private:
     int status_;
 };
 
-using result = quorlock_blocking_result;
+using result = quorlock_sync_result;
 using lost_function = std::function<void(const quorlock_loss &)>;
 
 struct client_options {
@@ -60,31 +68,39 @@ struct lock_options {
     std::string owner;                                    /* holds of one owner nest */
     std::uint32_t permits = 0;
     bool fencing = false, shared = false, fair = false; /* shared: all keys */
-    quorlock_options c{};
+    quorlock_lock_options c{};
 };
 
-namespace detail {
+namespace detail
+{
 /* fail_if - throw the error of a call. The call, which is an argument, may write the text. */
-inline void fail_if(int status, const char *text) {
+inline void fail_if(int status, const char *text)
+{
     if (status != 0) throw error(status, text);
 }
 
-inline std::uint32_t count(milliseconds time) {
+inline std::uint32_t count(milliseconds time)
+{
     if (time == forever) return QUORLOCK_WAIT_FOREVER;
     if (time.count() < 0 || time.count() >= milliseconds::rep{QUORLOCK_WAIT_FOREVER})
-        throw error(QUORLOCK_INVAL, "a time of " + std::to_string(time.count()) + " ms is out of range");
+        throw error(QUORLOCK_ERR_INVAL, "a time of " + std::to_string(time.count()) + " ms is out of range");
     return static_cast<std::uint32_t>(time.count());
 }
 
 /* set - set what is given. */
-inline void set(std::initializer_list<std::pair<std::uint32_t *, milliseconds>> times) {
-    for (const auto &[to, time] : times) if (time.count() != 0) *to = count(time);
+inline void set(std::initializer_list<std::pair<std::uint32_t *, milliseconds>> times)
+{
+    for (const auto &[to, time] : times)
+        if (time.count() != 0) *to = count(time);
 }
-inline void set(std::initializer_list<std::pair<const char **, const std::string &>> texts) {
-    for (const auto &[to, text] : texts) if (!text.empty()) *to = text.c_str();
+inline void set(std::initializer_list<std::pair<const char **, const std::string &>> texts)
+{
+    for (const auto &[to, text] : texts)
+        if (!text.empty()) *to = text.c_str();
 }
 
-inline std::vector<const char *> pointers(const std::vector<std::string> &texts) {
+inline std::vector<const char *> pointers(const std::vector<std::string> &texts)
+{
     std::vector<const char *> found;
     for (const std::string &text : texts) found.push_back(text.c_str());
     return found;
@@ -96,12 +112,16 @@ struct hooks {
     std::function<void(int, const char *)> log;
     std::function<void()> closed;
     bool gone = false;
-    static void on_log(void *arg, int level, const char *text) noexcept { static_cast<hooks *>(arg)->log(level, text); }
+    static void on_log(void *arg, int level, const char *text) noexcept
+    {
+        static_cast<hooks *>(arg)->log(level, text);
+    }
 };
 
 /* to_c - return the options of C. They point into `options`, `nodes` and `text`. */
 inline quorlock_client_options to_c(const client_options &options, const std::vector<const char *> &nodes, hooks &calls,
-                                    std::string &text) {
+                                    std::string &text)
+{
     quorlock_client_options c = options.c;
     c.size = sizeof(c);
     if (!nodes.empty() || !options.settings) {
@@ -109,9 +129,15 @@ inline quorlock_client_options to_c(const client_options &options, const std::ve
         c.n_nodes = nodes.size();
     }
     if (options.settings && !options.password.empty()) c.credentials = nullptr; /* else its file would replace it */
-    set({{&c.user, options.user}, {&c.password, options.password}, {&c.set_name, options.set_name},
-         {&c.key_prefix, options.key_prefix}, {&c.owner_label, options.owner_label}, {&c.tls_ca, options.tls_ca},
-         {&c.tls_cert, options.tls_cert}, {&c.tls_key, options.tls_key}, {&c.tls_name, options.tls_name}});
+    set({{&c.user, options.user},
+         {&c.password, options.password},
+         {&c.set_name, options.set_name},
+         {&c.key_prefix, options.key_prefix},
+         {&c.owner_label, options.owner_label},
+         {&c.tls_ca, options.tls_ca},
+         {&c.tls_cert, options.tls_cert},
+         {&c.tls_key, options.tls_key},
+         {&c.tls_name, options.tls_name}});
     set({{&c.max_lease_ms, options.max_lease},
          {&c.node_timeout_ms, options.node_timeout},
          {&c.connect_timeout_ms, options.connect_timeout}});
@@ -119,14 +145,15 @@ inline quorlock_client_options to_c(const client_options &options, const std::ve
     calls.log = options.log;
     c.log = calls.log ? hooks::on_log : nullptr;
     c.log_arg = &calls;
-    text.assign(QUORLOCK_BLOCKING_TEXT_SIZE, '\0');
+    text.assign(QUORLOCK_SYNC_TEXT_SIZE, '\0');
     c.error = text.data();
     c.error_size = text.size();
     return c;
 }
 
-inline quorlock_options to_c(const lock_options &options) {
-    quorlock_options c = options.c;
+inline quorlock_lock_options to_c(const lock_options &options)
+{
+    quorlock_lock_options c = options.c;
     c.size = sizeof(c);
     set({{&c.owner, options.owner}});
     set({{&c.lease_ms, options.lease}, {&c.wait_ms, options.wait}, {&c.max_hold_ms, options.max_hold}});
@@ -138,33 +165,37 @@ inline quorlock_options to_c(const lock_options &options) {
     return c;
 }
 
-inline result empty_result() noexcept {
+inline result empty_result() noexcept
+{
     result got{};
     got.size = sizeof(got);
     return got;
 }
 
-template <class Handle> void run_lost(Handle *, const quorlock_loss *loss, void *arg) noexcept {
+template <class Handle> void run_lost(Handle *, const quorlock_loss *loss, void *arg) noexcept
+{
     const lost_function lost = *static_cast<lost_function *>(arg); /* it may free the lock */
     if (lost) lost(*loss);
 }
 
 /* release - throw LOST if the lock was not held to the end. Another error ends no hold, and is a part of the result. */
-inline result release(quorlock_blocking_lock *lock) {
-    const bool kept = quorlock_blocking_valid_ms(lock) > 0;
+inline result release(quorlock_sync_lock *lock)
+{
+    const bool kept = quorlock_sync_lock_valid_ms(lock) > 0;
     result got = empty_result();
-    quorlock_blocking_release(lock, &got);
-    fail_if(kept && got.expired == 0 ? QUORLOCK_OK : QUORLOCK_LOST, got.text);
+    quorlock_sync_lock_release(lock, &got);
+    fail_if(kept && got.expired == 0 ? QUORLOCK_OK : QUORLOCK_ERR_LOST, got.text);
     return got;
 }
 } // namespace detail
 
-/* load - return the options that environment and files give, as quorlock_settings_load() finds them; "": none named. What
- * the program sets in them goes before. */
-inline client_options load(const std::string &set = "", const std::string &file = "") {
+/* load - return the options that environment and files give, as quorlock_settings_load() finds them; "": none named.
+ * What the program sets in them goes before. */
+inline client_options load(const std::string &set = "", const std::string &file = "")
+{
     client_options found;
     quorlock_settings *made = nullptr;
-    std::string text(QUORLOCK_BLOCKING_TEXT_SIZE, '\0');
+    std::string text(QUORLOCK_SYNC_TEXT_SIZE, '\0');
     const auto name = [](const std::string &given) { return given.empty() ? nullptr : given.c_str(); };
     detail::fail_if(quorlock_settings_load(&made, name(file), name(set), text.data(), text.size()), text.c_str());
     found.settings.reset(made, quorlock_settings_free);
@@ -174,89 +205,141 @@ inline client_options load(const std::string &set = "", const std::string &file 
 }
 
 /* A client with a thread of its own. Its end closes it; locks may live longer. */
-class client {
-public:
-    explicit client(const client_options &options) {
+class client
+{
+  public:
+    explicit client(const client_options &options)
+    {
         std::string text;
         auto calls = std::make_unique<detail::hooks>();
         const auto nodes = detail::pointers(options.nodes);
         const auto c = detail::to_c(options, nodes, *calls, text);
-        quorlock_blocking *made = nullptr;
-        detail::fail_if(quorlock_blocking_open(&made, &c), text.c_str());
+        quorlock_sync_client *made = nullptr;
+        detail::fail_if(quorlock_sync_client_new(&made, &c), text.c_str());
         handle_ = {made, end{std::move(calls)}};
     }
     /* shutdown - end waiting acquires, and let no new one begin; held locks stay held. */
-    void shutdown() noexcept { quorlock_blocking_shutdown(get()); }
-    quorlock_blocking *get() const noexcept { return handle_.get(); }
+    void shutdown() noexcept
+    {
+        quorlock_sync_client_shutdown(get());
+    }
+    quorlock_sync_client *get() const noexcept
+    {
+        return handle_.get();
+    }
     /* with - run work(guard &) while the lock is held, and return what it returns. Throws error if the lock is not
      * granted, and LOST if it was lost while the work ran. What the work throws goes on after the release. */
     template <class Work> auto with(const std::string &key, const lock_options &options, Work &&work);
-private:
+
+  private:
     struct end {
         std::unique_ptr<detail::hooks> calls; /* outlives the thread */
-        void operator()(quorlock_blocking *handle) const noexcept { quorlock_blocking_close(handle); }
+        void operator()(quorlock_sync_client *handle) const noexcept
+        {
+            quorlock_sync_client_close(handle);
+        }
     };
-    std::unique_ptr<quorlock_blocking, end> handle_;
+    std::unique_ptr<quorlock_sync_client, end> handle_;
 };
 
 /* A lock on one or more keys. Its end releases it. */
-class lock {
-public:
-    lock(const client &owner, const std::vector<std::string> &keys, const lock_options &options = {}) {
-        std::string text(QUORLOCK_BLOCKING_TEXT_SIZE, '\0');
+class lock
+{
+  public:
+    lock(const client &owner, const std::vector<std::string> &keys, const lock_options &options = {})
+    {
+        std::string text(QUORLOCK_SYNC_TEXT_SIZE, '\0');
         const auto names = detail::pointers(keys);
         const auto c = detail::to_c(options);
-        quorlock_blocking_lock *made = nullptr;
-        int status = quorlock_blocking_new(&made, owner.get(), names.data(), names.size(), &c, &text[0], text.size());
+        quorlock_sync_lock *made = nullptr;
+        int status = quorlock_sync_lock_new(&made, owner.get(), names.data(), names.size(), &c, &text[0], text.size());
         detail::fail_if(status, text.c_str());
         handle_.reset(made);
     }
-    result acquire() {
+    result acquire()
+    {
         result got = detail::empty_result();
-        detail::fail_if(quorlock_blocking_acquire(get(), &got), got.text);
+        detail::fail_if(quorlock_sync_lock_acquire(get(), &got), got.text);
         return got;
     }
     /* release - throws LOST if the lock was not held to the end. */
-    result release() { return detail::release(get()); }
+    result release()
+    {
+        return detail::release(get());
+    }
     /* cancel - end an acquire of another thread; false: there is none. */
-    bool cancel() noexcept { return quorlock_blocking_cancel(get()) == 0; }
+    bool cancel() noexcept
+    {
+        return quorlock_sync_lock_cancel(get()) == 0;
+    }
     /* valid - how long the lock is still valid; 0: not held, do not act. Never waits. */
-    milliseconds valid() const noexcept { return milliseconds(quorlock_blocking_valid_ms(get())); }
+    milliseconds valid() const noexcept
+    {
+        return milliseconds(quorlock_sync_lock_valid_ms(get()));
+    }
     /* on_lost - set what runs at a loss, in the loop's thread; not to be called there. */
-    void on_lost(lost_function lost) {
+    void on_lost(lost_function lost)
+    {
         auto next = std::make_unique<lost_function>(std::move(lost));
-        quorlock_blocking_on_lost(get(), detail::run_lost, next.get());
+        quorlock_sync_lock_set_on_lost(get(), detail::run_lost, next.get());
         handle_.get_deleter().lost = std::move(next); /* the former one does not run any more */
     }
-    quorlock_blocking_lock *get() const noexcept { return handle_.get(); }
-private:
+    quorlock_sync_lock *get() const noexcept
+    {
+        return handle_.get();
+    }
+
+  private:
     struct end {
         std::unique_ptr<lost_function> lost;
-        void operator()(quorlock_blocking_lock *handle) const noexcept { quorlock_blocking_free(handle); }
+        void operator()(quorlock_sync_lock *handle) const noexcept
+        {
+            quorlock_sync_lock_free(handle);
+        }
     };
-    std::unique_ptr<quorlock_blocking_lock, end> handle_;
+    std::unique_ptr<quorlock_sync_lock, end> handle_;
 };
 
 /* Holds a lock, which must live longer: acquires it when made, releases it at its end. */
-class guard {
-public:
-    explicit guard(lock &held) : granted_(held.acquire()), held_(held.get()) {}
-    milliseconds valid() const noexcept { return milliseconds(quorlock_blocking_valid_ms(held_.get())); }
+class guard
+{
+  public:
+    explicit guard(lock &held) : granted_(held.acquire()), held_(held.get())
+    {
+    }
+    milliseconds valid() const noexcept
+    {
+        return milliseconds(quorlock_sync_lock_valid_ms(held_.get()));
+    }
     /* check - throw LOST if the lock is not held any more. Call it before each step that must not happen twice. */
-    void check() const { detail::fail_if(valid() > milliseconds(0) ? QUORLOCK_OK : QUORLOCK_LOST, ""); }
+    void check() const
+    {
+        detail::fail_if(valid() > milliseconds(0) ? QUORLOCK_OK : QUORLOCK_ERR_LOST, "");
+    }
     /* release - release now; throws LOST if the lock was not held to the end. */
-    void release() { detail::release(held_.release()); }
+    void release()
+    {
+        detail::release(held_.release());
+    }
     /* granted - the result of the acquire: fencing token (fence), owner token, slot. */
-    const result &granted() const noexcept { return granted_; }
-private:
+    const result &granted() const noexcept
+    {
+        return granted_;
+    }
+
+  private:
     struct give_back {
-        void operator()(quorlock_blocking_lock *held) const noexcept { quorlock_blocking_release(held, nullptr); }
+        void operator()(quorlock_sync_lock *held) const noexcept
+        {
+            quorlock_sync_lock_release(held, nullptr);
+        }
     };
     result granted_;
-    std::unique_ptr<quorlock_blocking_lock, give_back> held_;
+    std::unique_ptr<quorlock_sync_lock, give_back> held_;
 };
 
-template <class Work> auto client::with(const std::string &key, const lock_options &options, Work &&work) {
+template <class Work> auto client::with(const std::string &key, const lock_options &options, Work &&work)
+{
     lock one(*this, {key}, options);
     guard held(one);
     if constexpr (std::is_void_v<std::invoke_result_t<Work, guard &>>) {
@@ -270,17 +353,24 @@ template <class Work> auto client::with(const std::string &key, const lock_optio
 }
 
 /* The same by callbacks, on the caller's event loop and in its thread. */
-namespace async {
+namespace async
+{
 using result_function = std::function<void(const quorlock_result &)>;
 
 /* Its end begins to close it; the loop must run until that is done. */
-class client {
-public:
+class client
+{
+  public:
     client(event_base *base, const client_options &options)
-        : client([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); }, options) {}
-    /* On another loop: new_on(quorlock_client **, const quorlock_client_options *) calls quorlock_client_new_on(). */
-    template <class NewOn> client(NewOn new_on, const client_options &options)
-        : calls_(std::make_shared<detail::hooks>()), handle_(nullptr, end{}) {
+        : client([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); }, options)
+    {
+    }
+    /* On another loop: new_on(quorlock_client **, const quorlock_client_options *) calls quorlock_client_new_on_loop().
+     */
+    template <class NewOn>
+    client(NewOn new_on, const client_options &options)
+        : calls_(std::make_shared<detail::hooks>()), handle_(nullptr, end{})
+    {
         std::string text;
         const auto nodes = detail::pointers(options.nodes);
         const auto c = detail::to_c(options, nodes, *calls_, text);
@@ -290,19 +380,28 @@ public:
         handle_ = {made, end{kept.release()}};
     }
     /* close - release all locks, and run `closed` when all is done. */
-    void close(std::function<void()> closed) {
+    void close(std::function<void()> closed)
+    {
         calls_->closed = std::move(closed);
         handle_.reset();
     }
-    quorlock_client *get() const noexcept { return handle_.get(); }
-private:
+    quorlock_client *get() const noexcept
+    {
+        return handle_.get();
+    }
+
+  private:
     friend class lock;
     using shared = std::shared_ptr<detail::hooks>;
     struct end {
         shared *kept = nullptr;
-        void operator()(quorlock_client *handle) const noexcept { quorlock_client_close(handle, on_closed, kept); }
+        void operator()(quorlock_client *handle) const noexcept
+        {
+            quorlock_client_close(handle, on_closed, kept);
+        }
     };
-    static void on_closed(void *arg) noexcept {
+    static void on_closed(void *arg) noexcept
+    {
         const std::unique_ptr<shared> calls(static_cast<shared *>(arg));
         (*calls)->gone = true;
         if ((*calls)->closed) (*calls)->closed();
@@ -312,53 +411,83 @@ private:
 };
 
 /* A lock; it may live longer than its client. */
-class lock {
-public:
+class lock
+{
+  public:
     lock(const client &owner, const std::vector<std::string> &keys, const lock_options &options = {})
-        : client_(owner.get()), handle_(nullptr, end{owner.calls_, nullptr}) {
+        : client_(owner.get()), handle_(nullptr, end{owner.calls_, nullptr})
+    {
         const auto names = detail::pointers(keys);
         const auto c = detail::to_c(options);
-        quorlock *made = nullptr;
-        check(client_ == nullptr ? QUORLOCK_CLOSED : quorlock_new(&made, client_, names.data(), names.size(), &c));
+        quorlock_lock *made = nullptr;
+        check(client_ == nullptr ? QUORLOCK_ERR_CLOSED
+                                 : quorlock_lock_new(&made, client_, names.data(), names.size(), &c));
         handle_.reset(made);
     }
     /* acquire, release - `done` runs later, exactly once, unless the call throws. */
-    void acquire(result_function done) { start(quorlock_acquire, std::move(done)); }
-    void release(result_function done = nullptr) { start(quorlock_release, std::move(done)); }
-    bool cancel() noexcept { return !gone() && quorlock_cancel(get()) == 0; }
-    milliseconds valid() const noexcept { return milliseconds(gone() ? 0 : quorlock_valid_ms(get())); }
-    std::uint64_t fence() const noexcept { return gone() ? 0 : quorlock_fence(get()); }
-    void on_lost(lost_function lost) {
+    void acquire(result_function done)
+    {
+        start(quorlock_lock_acquire, std::move(done));
+    }
+    void release(result_function done = nullptr)
+    {
+        start(quorlock_lock_release, std::move(done));
+    }
+    bool cancel() noexcept
+    {
+        return !gone() && quorlock_lock_cancel(get()) == 0;
+    }
+    milliseconds valid() const noexcept
+    {
+        return milliseconds(gone() ? 0 : quorlock_lock_valid_ms(get()));
+    }
+    std::uint64_t fence() const noexcept
+    {
+        return gone() ? 0 : quorlock_lock_fence(get());
+    }
+    void on_lost(lost_function lost)
+    {
         auto next = std::make_unique<lost_function>(std::move(lost));
-        if (!gone()) quorlock_on_lost(get(), detail::run_lost, next.get());
+        if (!gone()) quorlock_lock_set_on_lost(get(), detail::run_lost, next.get());
         handle_.get_deleter().lost = std::move(next);
     }
-    quorlock *get() const noexcept { return handle_.get(); }
-private:
+    quorlock_lock *get() const noexcept
+    {
+        return handle_.get();
+    }
+
+  private:
     struct end {
         std::shared_ptr<detail::hooks> calls;
         std::unique_ptr<lost_function> lost;
-        void operator()(quorlock *handle) const noexcept {
+        void operator()(quorlock_lock *handle) const noexcept
+        {
             if (calls->gone) return; /* the end of its client has freed it */
-            quorlock_on_lost(handle, nullptr, nullptr);
-            quorlock_free(handle);
+            quorlock_lock_set_on_lost(handle, nullptr, nullptr);
+            quorlock_lock_free(handle);
         }
     };
-    bool gone() const noexcept { return handle_.get_deleter().calls->gone; }
-    void check(int status) const {
+    bool gone() const noexcept
+    {
+        return handle_.get_deleter().calls->gone;
+    }
+    void check(int status) const
+    {
         detail::fail_if(status, gone() || client_ == nullptr ? "" : quorlock_client_error(client_));
     }
-    void start(int (*call)(quorlock *, quorlock_cb, void *), result_function done) {
+    void start(int (*call)(quorlock_lock *, quorlock_lock_cb, void *), result_function done)
+    {
         auto kept = std::make_unique<result_function>(std::move(done));
-        check(gone() ? QUORLOCK_CLOSED : call(get(), run_done, kept.get()));
+        check(gone() ? QUORLOCK_ERR_CLOSED : call(get(), run_done, kept.get()));
         static_cast<void>(kept.release()); /* run_done frees it */
     }
-    static void run_done(quorlock *, const quorlock_result *got, void *arg) noexcept {
+    static void run_done(quorlock_lock *, const quorlock_result *got, void *arg) noexcept
+    {
         const std::unique_ptr<result_function> done(static_cast<result_function *>(arg));
         if (*done) (*done)(*got);
     }
     quorlock_client *client_;
-    std::unique_ptr<quorlock, end> handle_;
+    std::unique_ptr<quorlock_lock, end> handle_;
 };
 
 } // namespace async

@@ -29,34 +29,34 @@ LAYERS = {
     "src/settings": "include/quorlock src/base",
     "src/api": "include/quorlock src/base src/runtime src/lock src/admin src/election src/settings",
     "src/base/system_os.c": "include/quorlock include/quorlock/adapters src/base",
-    "src/api/blocking.c": "include/quorlock src/base src/api/client.c src/api/client.h src/api/blocking_loop.c "
-                          "src/api/blocking_loop.h src/api/blocking_election.c src/api/blocking_election.h "
-                          "src/api/blocking_events.c src/api/blocking_events.h src/api/blocking_report.c "
-                          "src/api/blocking_report.h",
-    "src/api/blocking_election.c": "include/quorlock src/base src/api/client.c src/api/client.h "
-                                   "src/api/blocking_loop.c src/api/blocking_loop.h src/api/blocking_election.h "
-                                   "src/api/blocking_events.c src/api/blocking_events.h",
-    "src/api/blocking_loop.c": "include/quorlock src/base src/api/blocking_loop.h src/api/blocking_events.c "
-                               "src/api/blocking_events.h",
-    "src/api/blocking_loop.h": "include/quorlock src/base src/api/blocking_events.h",
-    "src/api/blocking_report.c": "include/quorlock src/api/blocking_report.h",
-    "src/api/blocking_report.h": "include/quorlock",
-    "src/api/blocking_events.c": "include/quorlock src/base src/api/blocking_events.h",
-    "src/api/blocking_events.h": "include/quorlock src/base",
+    "src/api/sync.c": "include/quorlock src/base src/api/client.c src/api/client.h src/api/sync_loop.c "
+                          "src/api/sync_loop.h src/api/sync_election.c src/api/sync_election.h "
+                          "src/api/sync_events.c src/api/sync_events.h src/api/sync_report.c "
+                          "src/api/sync_report.h",
+    "src/api/sync_election.c": "include/quorlock src/base src/api/client.c src/api/client.h "
+                                   "src/api/sync_loop.c src/api/sync_loop.h src/api/sync_election.h "
+                                   "src/api/sync_events.c src/api/sync_events.h",
+    "src/api/sync_loop.c": "include/quorlock src/base src/api/sync_loop.h src/api/sync_events.c "
+                               "src/api/sync_events.h",
+    "src/api/sync_loop.h": "include/quorlock src/base src/api/sync_events.h",
+    "src/api/sync_report.c": "include/quorlock src/api/sync_report.h",
+    "src/api/sync_report.h": "include/quorlock",
+    "src/api/sync_events.c": "include/quorlock src/base src/api/sync_events.h",
+    "src/api/sync_events.h": "include/quorlock src/base",
     "src/bench": "include/quorlock src/base src/redis/wire src/redis/link",
     "src/cli": "include/quorlock src/bench src/settings",
 }
 # These use the library as any program does: a function of quorlock.h belongs to the header for them, not to its file.
-PROGRAMS = ("src/api/blocking.c src/api/blocking_loop.c src/api/blocking_election.c src/api/blocking_events.c "
-            "src/api/blocking_report.c src/bench src/cli").split()
+PROGRAMS = ("src/api/sync.c src/api/sync_loop.c src/api/sync_election.c src/api/sync_events.c "
+            "src/api/sync_report.c src/bench src/cli").split()
 # FOLDER: the system headers that it may include.
 SYSTEM = {
     "src/core": "assert.h inttypes.h limits.h stdbool.h stddef.h stdint.h string.h",
     "include/quorlock": "inttypes.h limits.h stdarg.h stdbool.h stddef.h stdint.h",
 }
 # HEADERS: the only folders and files that may include them. Access to the system, and memory, go through src/base.
-BASE = ("include/quorlock/adapters src/base src/api/blocking.c src/api/blocking_loop.c src/api/blocking_loop.h "
-        "src/api/blocking_election.c src/api/blocking_events.c src/api/blocking_events.h src/api/blocking_report.c src/settings src/bench src/cli")
+BASE = ("include/quorlock/adapters src/base src/api/sync.c src/api/sync_loop.c src/api/sync_loop.h "
+        "src/api/sync_election.c src/api/sync_events.c src/api/sync_events.h src/api/sync_report.c src/settings src/bench src/cli")
 ONLY = {
     "hiredis/": "src/bench",
     "openssl/": "src/redis/link",

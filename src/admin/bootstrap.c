@@ -265,7 +265,7 @@ static int judge_first(const struct inspect *inspect)
     if ((seen && first) || bootstrap->ends) return 0;
     if (!first && bootstrap->if_needed && !wanted && is_done(inspect)) bootstrap->done = true;
     if (bootstrap->done) return 0;
-    return seen ? QUORLOCK_STATE : QUORLOCK_NOQUORUM;
+    return seen ? QUORLOCK_ERR_STATE : QUORLOCK_ERR_NOQUORUM;
 }
 
 /* judge_looks - return 0 if guards may be written, or nothing needs to be written; else the status of the bootstrap. */
@@ -276,12 +276,12 @@ static int judge_looks(const struct inspect *inspect)
 
     for (uint32_t i = 0; i < n_nodes(inspect) && bootstrap->reconfigure; i++) {
         if (bootstrap->nodes[i].unreadable) {
-            if (status == 0) status = QUORLOCK_STATE;
+            if (status == 0) status = QUORLOCK_ERR_STATE;
         } else if (!was_seen(&inspect->nodes[i])) {
-            status = QUORLOCK_NOQUORUM;
+            status = QUORLOCK_ERR_NOQUORUM;
         }
     }
-    if (status == 0 && !choose_lease(inspect)) status = QUORLOCK_INVAL;
+    if (status == 0 && !choose_lease(inspect)) status = QUORLOCK_ERR_INVAL;
     return status == 0 && !bootstrap->reconfigure ? judge_first(inspect) : status;
 }
 
@@ -309,12 +309,12 @@ static int admin_bootstrap_judge_written(const struct inspect *inspect)
         if (admin_bootstrap_answered(&inspect->nodes[i], OUTCOME_YES)) {
             half = true;
         } else if (!admin_bootstrap_answered(&inspect->nodes[i], OUTCOME_OTHER)) {
-            status = QUORLOCK_NOQUORUM;
+            status = QUORLOCK_ERR_NOQUORUM;
         } else if (status == 0) {
-            status = QUORLOCK_STATE;
+            status = QUORLOCK_ERR_STATE;
         }
     }
-    return status == QUORLOCK_STATE && half ? QUORLOCK_NOQUORUM : status;
+    return status == QUORLOCK_ERR_STATE && half ? QUORLOCK_ERR_NOQUORUM : status;
 }
 
 static void count_clients(struct inspect *inspect)
@@ -332,9 +332,10 @@ static int admin_bootstrap_judge_clients(const struct inspect *inspect)
     for (uint32_t i = 0; i < n_nodes(inspect); i++) {
         const struct inspect_node *node = &inspect->nodes[i];
 
-        if (admin_bootstrap_own(inspect)->nodes[i].n_clients > 0) return QUORLOCK_HELD;
+        if (admin_bootstrap_own(inspect)->nodes[i].n_clients > 0) return QUORLOCK_ERR_HELD;
         if (admin_bootstrap_answered(node, OUTCOME_YES)) continue;
-        status = node->answer == ANSWER_IN && node->reply.fault == FAULT_AUTH ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+        status =
+            node->answer == ANSWER_IN && node->reply.fault == FAULT_AUTH ? QUORLOCK_ERR_AUTH : QUORLOCK_ERR_NOQUORUM;
     }
     return status;
 }
@@ -436,7 +437,7 @@ static int admin_bootstrap_check(struct inspect *inspect)
 
         if (node_left_ms > left_ms) left_ms = node_left_ms;
         bootstrap->nodes[i].written = is_as_written(node, bootstrap->nodes[i].guard);
-        if (!bootstrap->nodes[i].written) status = QUORLOCK_NOQUORUM;
+        if (!bootstrap->nodes[i].written) status = QUORLOCK_ERR_NOQUORUM;
     }
     /* More than that means that a clock was set back. The next client notices that too. */
     if (left_ms > bootstrap->longest_ms) left_ms = bootstrap->longest_ms;
@@ -556,11 +557,11 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     if (status != 0) return status;
     if (runtime->options.guard != QUORLOCK_GUARD_OFF) {
         return runtime_fail(
-            runtime, QUORLOCK_INVAL,
+            runtime, QUORLOCK_ERR_INVAL,
             "bootstrap needs a client with QUORLOCK_GUARD_OFF: other clients write guards by themselves");
     }
     bootstrap = alloc_zero(&runtime->alloc, sizeof(*bootstrap));
-    if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (bootstrap == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     bootstrap->reconfigure = checked.reconfigure != 0;
     bootstrap->if_needed = checked.if_needed != 0;
     bootstrap->despite_clients = checked.despite_clients != 0;

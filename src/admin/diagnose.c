@@ -123,21 +123,23 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
     const struct examine_facts *facts = node->facts;
 
     if (strcmp(facts->mode, "cluster") == 0) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "cluster", node, "list independent masters, with cluster-enabled no",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "cluster", node,
+                     "list independent masters, with cluster-enabled no",
                      "it is a node of a Redis Cluster, not an independent master: a failover loses locks");
     }
     if (strcmp(facts->role, "replica") == 0) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "replica", node, "list independent masters only, or REPLICAOF NO ONE",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "replica", node,
+                     "list independent masters only, or REPLICAOF NO ONE",
                      "it is a replica: it cannot grant locks, and would repeat the vote of its master");
     }
     if (facts->replicas > 0 && is_master(facts)) {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "replicas", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "replicas", node,
                      "detach the replicas; or, if one is promoted, give it the address of its master",
                      "%u replica%s attached: a promoted replica lacks the newest locks, and the guard quarantines it",
                      facts->replicas, facts->replicas == 1 ? " is" : "s are");
     }
     if (facts->too_old) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "version", node, "install Redis 6.2, Valkey 7.2 or newer",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "version", node, "install Redis 6.2, Valkey 7.2 or newer",
                      "%s %s is too old: clients refuse it", facts->kind, facts->version);
     }
 }
@@ -168,13 +170,13 @@ static void judge_memory(const struct diagnose_set *set, struct diagnosis *diagn
 
     if (!facts->has_memory || facts->maxmemory == 0) return;
     if (strcmp(facts->policy, "noeviction") != 0) {
-        diagnose_add(diagnosis, set->allow_eviction ? QUORLOCK_WARNING : QUORLOCK_UNSAFE, "eviction", node,
-                     remedy_of(facts, REMEDY_POLICY),
+        diagnose_add(diagnosis, set->allow_eviction ? QUORLOCK_SEVERITY_WARNING : QUORLOCK_SEVERITY_UNSAFE, "eviction",
+                     node, remedy_of(facts, REMEDY_POLICY),
                      "maxmemory-policy is %s: when %" PRIu64 " bytes are used, it evicts locks that are held",
                      facts->policy, facts->maxmemory);
     }
     if (facts->used_memory / 9 >= facts->maxmemory / 10) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "memory", node, remedy_of(facts, REMEDY_MEMORY),
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "memory", node, remedy_of(facts, REMEDY_MEMORY),
                      "%" PRIu64 " of %" PRIu64 " bytes of maxmemory are used: when all are used, the node can "
                      "grant no locks",
                      facts->used_memory, facts->maxmemory);
@@ -187,21 +189,22 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
 
     if (!facts->has_persistence || !is_master(facts)) return;
     if (!facts->aof) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
                      "appendonly is off: a restart loses its locks. The guard makes that safe, at the cost of "
                      "a quarantine");
         return;
     }
     if (facts->aof_broken) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, "read the log of the server; is its disk full?",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "persistence", node,
+                     "read the log of the server; is its disk full?",
                      "the append-only file could not be written: a restart loses the newest locks");
     }
     if (facts->appendfsync[0] == '\0') {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "persistence", node, remedy_of(facts, REMEDY_FSYNC),
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "persistence", node, remedy_of(facts, REMEDY_FSYNC),
                      "appendfsync could not be read (CONFIG GET is refused): unless it is always, a crash of "
                      "the machine loses the newest locks");
     } else if (strcmp(facts->appendfsync, "always") != 0) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "persistence", node, remedy_of(facts, REMEDY_AOF),
                      "appendfsync is %s: a crash of the machine loses the newest locks. The guard makes that "
                      "safe, at the cost of a quarantine",
                      facts->appendfsync);
@@ -211,7 +214,7 @@ static void judge_persistence(struct diagnosis *diagnosis, const struct diagnose
 static void judge_writes(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     if (node->facts->write_error[0] == '\0') return;
-    diagnose_add(diagnosis, QUORLOCK_WARNING, "writes", node,
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "writes", node,
                  "mend the fault that the server reports: its disk (read its log), maxmemory, or "
                  "min-replicas-to-write",
                  "it refuses to write, so it cannot vote: %s", node->facts->write_error);
@@ -247,23 +250,23 @@ static void judge_guard_set(const struct diagnose_set *set, struct diagnosis *di
     if (strcmp(guard->set, set->set) == 0) return;
     if (!set->named && diagnose_is_hash(guard->set)) {
         diagnose_add(
-            diagnosis, QUORLOCK_UNSAFE, "guard-set", node,
+            diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-set", node,
             "write the addresses in the same way in all clients; or name the set: quorlock bootstrap --reconfigure "
             "--set-name NAME, then --set-name NAME at all clients",
             "its guard was made by a client that writes the addresses in another way, or lists another server: clients "
             "of the two lists do not exclude each other");
     } else if (set->named) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE " --set-name NAME",
                      "its guard is for %s%s, and not for %s: clients of the two sets do not exclude each other",
                      diagnose_is_hash(guard->set) ? "a set without a name" : "the set ",
                      diagnose_is_hash(guard->set) ? "" : guard->set, set->set);
     } else if (strcmp(guard->set, first_guard->set) != 0) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-set", node, REMEDY_RECONFIGURE,
                      "its guard is for the set %s, and that of %s is for %s", guard->set, first->name,
                      first_guard->set);
     } else {
         snprintf(remedy, sizeof(remedy), "give --set-name %s", guard->set);
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "guard-set", node, remedy,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "guard-set", node, remedy,
                      "its guard is for the set %s: it refuses clients without that name", guard->set);
     }
 }
@@ -276,17 +279,17 @@ static void judge_guard_agrees(const struct diagnose_set *set, struct diagnosis 
     uint32_t wanted_ms = set->max_lease_ms != 0 ? set->max_lease_ms : first->facts->guard.max_lease_ms;
 
     if (guard->n_nodes == 0) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-nodes", node,
                      "run the same 'quorlock bootstrap --reconfigure' again, until it ends with 0",
                      "a reconfiguration was not finished: the node refuses all clients");
     } else if (guard->n_nodes != set->n_nodes) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-nodes", node, REMEDY_RECONFIGURE,
                      "its guard is for %u nodes, and %u are listed here: two majorities may have no node in common",
                      guard->n_nodes, set->n_nodes);
     }
     judge_guard_set(set, diagnosis, node);
     if (guard->max_lease_ms != wanted_ms) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "guard-lease", node, REMEDY_RECONFIGURE,
                      "its guard is for leases up to %u ms, and %s %u ms: a lease may last longer than a quarantine",
                      guard->max_lease_ms, set->max_lease_ms != 0 ? "our max lease is" : "another node's for",
                      wanted_ms);
@@ -332,7 +335,7 @@ static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *d
     if (guard->quarantine_ms <= 0) return;
     length_text(left, sizeof(left), guard->quarantine_ms);
     if (guard->stale && guard->cause == QUARANTINE_RESTART) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node, remedy,
                      "it was restarted or promoted, or got its first replica, since a client last saw it: its votes "
                      "will be ignored "
                      "for %s from the next contact on, because it may have lost its locks",
@@ -340,7 +343,7 @@ static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *d
         return;
     }
     quarantine_describe(why, sizeof(why), guard->cause, guard->wanted_ms, guard->until_ms, guards_of(set));
-    diagnose_add(diagnosis, QUORLOCK_WARNING, "quarantine", node, remedy,
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node, remedy,
                  "quarantined for %s more, its votes are ignored: %s", left, why);
 }
 
@@ -348,11 +351,12 @@ static void judge_missing(const struct diagnose_set *set, struct diagnosis *diag
 {
     if (guards_of(set) == GUARD_SET_OLDER) {
         diagnose_add(
-            diagnosis, QUORLOCK_WARNING, "guard-missing", node, "none is needed: the next client quarantines it",
+            diagnosis, QUORLOCK_SEVERITY_WARNING, "guard-missing", node,
+            "none is needed: the next client quarantines it",
             "it has no guard, and other nodes have one: it lost its data, and its votes will be ignored for one max "
             "lease from the next contact on");
     } else {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-missing", node, REMEDY_BOOTSTRAP,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "guard-missing", node, REMEDY_BOOTSTRAP,
                      "it has no guard yet: the first client waits one max lease, because locks may be held");
     }
 }
@@ -366,14 +370,14 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
     case EXAMINE_GUARD_UNKNOWN:
         /* If the right is missing, judge_rights or judge_names reports it. */
         if ((facts->refused_names & (1u << EXAMINE_GUARD)) != 0 || (facts->refused_rights & RIGHT(GET)) != 0) return;
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-unread", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "guard-unread", node,
                      "wait until the server has loaded its data; check that quorlock:guard is a string",
                      "its guard could not be read: %s",
                      facts->guard_error[0] != '\0' ? facts->guard_error : "unexpected reply");
         break;
     case EXAMINE_GUARD_NONE: judge_missing(set, diagnosis, node); break;
     case EXAMINE_GUARD_FOREIGN:
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "guard-format", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "guard-format", node,
                      "use the newest quorlock everywhere; or, if no program needs the key, DEL quorlock:guard",
                      "the key quorlock:guard has no guard that this version can read: clients refuse the node");
         break;
@@ -393,17 +397,17 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         int severity;
         const char *effect;
     } kinds[] = {
-        {~RIGHTS_OPTIONAL, QUORLOCK_WARNING, "it cannot vote for us"},
-        {RIGHT(PUBLISH), QUORLOCK_NOTE, "waiters get no release notices, and poll"},
-        {RIGHTS_TRACKING, QUORLOCK_WARNING,
+        {~RIGHTS_OPTIONAL, QUORLOCK_SEVERITY_WARNING, "it cannot vote for us"},
+        {RIGHT(PUBLISH), QUORLOCK_SEVERITY_NOTE, "waiters get no release notices, and poll"},
+        {RIGHTS_TRACKING, QUORLOCK_SEVERITY_WARNING,
          "it cannot tell clients that its guard is gone, so after FLUSHALL it votes for a second owner (but with "
          "--guard strict)"},
-        {RIGHT(EXISTS), QUORLOCK_NOTE,
+        {RIGHT(EXISTS), QUORLOCK_SEVERITY_NOTE,
          "holders learn at their next renewal only, and waiters by polls, that a lock was deleted"},
-        {RIGHT(MSETEX), QUORLOCK_NOTE,
+        {RIGHT(MSETEX), QUORLOCK_SEVERITY_NOTE,
          "lists of keys, and fenced or strict locks taken together, cost it twice the CPU"},
-        {RIGHT(TYPE), QUORLOCK_NOTE, "quorlock break fails"},
-        {RIGHT(SETNAME), QUORLOCK_NOTE, "our connections have no name in CLIENT LIST"}};
+        {RIGHT(TYPE), QUORLOCK_SEVERITY_NOTE, "quorlock break fails"},
+        {RIGHT(SETNAME), QUORLOCK_SEVERITY_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;
     const char *user = node->user != NULL ? node->user : "default";
 
@@ -434,12 +438,14 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
         const char *what, *effect, *rule;
         int severity;
     } names[EXAMINE_NAMES] = {
-        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY", QUORLOCK_WARNING},
-        [EXAMINE_GUARD] = {"the key quorlock:guard", "it cannot vote for us", "~quorlock:guard", QUORLOCK_WARNING},
+        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY",
+                          QUORLOCK_SEVERITY_WARNING},
+        [EXAMINE_GUARD] = {"the key quorlock:guard", "it cannot vote for us", "~quorlock:guard",
+                           QUORLOCK_SEVERITY_WARNING},
         [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "locks on other keys get no fencing tokens",
-                           "~quorlock:fence:*", QUORLOCK_WARNING},
+                           "~quorlock:fence:*", QUORLOCK_SEVERITY_WARNING},
         [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters get no release notices, and poll",
-                             "&quorlock:released:*", QUORLOCK_NOTE},
+                             "&quorlock:released:*", QUORLOCK_SEVERITY_NOTE},
     };
     const uint32_t refused = node->facts->refused_names;
     const char *user = node->user != NULL ? node->user : "default";
@@ -452,7 +458,7 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
 
         if ((refused & (1u << i)) == 0) continue;
         snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, names[i].rule);
-        diagnose_add(diagnosis, meant ? QUORLOCK_NOTE : names[i].severity, "names", node, remedy,
+        diagnose_add(diagnosis, meant ? QUORLOCK_SEVERITY_NOTE : names[i].severity, "names", node, remedy,
                      "user \"%s\" may not use %s: %s", user, names[i].what, names[i].effect);
     }
 }
@@ -462,13 +468,13 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     const struct examine_facts *facts = node->facts;
 
     if (!facts->loopback && !facts->tls) {
-        diagnose_add(diagnosis, QUORLOCK_NOTE, "plain-text", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "plain-text", node,
                      "use a private network, or rediss:// with its tls-port",
                      "the connection is not encrypted: password, keys and tokens can be read on the way");
     }
     if (facts->has_clients && facts->maxclients > 0 &&
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "clients", node, remedy_of(facts, REMEDY_CLIENTS),
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "clients", node, remedy_of(facts, REMEDY_CLIENTS),
                      "%u of %u clients are connected: above that number clients are refused", facts->clients,
                      facts->maxclients);
     }
@@ -479,13 +485,13 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     const struct examine_facts *facts = node->facts;
 
     if (!facts->reachable) {
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "unreachable", node,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "unreachable", node,
                      "start the server; check the network, the address and the password", "%s",
                      facts->error[0] != '\0' ? facts->error : "no answer");
         return;
     }
     if (strcmp(facts->mode, "sentinel") == 0) {
-        diagnose_add(diagnosis, QUORLOCK_UNSAFE, "sentinel", node, "give the address of the server itself",
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "sentinel", node, "give the address of the server itself",
                      "it is a Sentinel, not a Redis server: it has no keys");
         return;
     }
@@ -508,7 +514,7 @@ static void judge_twins(const struct diagnose_set *set, struct diagnosis *diagno
             const struct examine_facts *one = set->nodes[k].facts, *two = set->nodes[i].facts;
 
             if (two->run_id[0] == '\0' || strcmp(one->run_id, two->run_id) != 0) continue;
-            diagnose_add(diagnosis, QUORLOCK_UNSAFE, "same-server", &set->nodes[i], "list each server once",
+            diagnose_add(diagnosis, QUORLOCK_SEVERITY_UNSAFE, "same-server", &set->nodes[i], "list each server once",
                          "%s and %s are one server: it would vote twice", set->nodes[k].name, set->nodes[i].name);
             break;
         }
@@ -547,7 +553,7 @@ static void judge_clock(struct diagnosis *diagnosis, const struct diagnose_node 
 
     length_text(off, sizeof(off), (offset_us < 0 ? -offset_us : offset_us) / 1000);
     diagnose_add(
-        diagnosis, QUORLOCK_WARNING, "clock", node,
+        diagnosis, QUORLOCK_SEVERITY_WARNING, "clock", node,
         "run a time daemon (chrony, ntpd) on both, which slews and never steps",
         "%s clock is %s %s this machine's: quarantines and fencing tokens depend on these clocks, and a step of a "
         "clock ends leases early or late",
@@ -586,7 +592,7 @@ static void judge_clocks(const struct diagnose_set *set, struct diagnosis *diagn
     if (!agree) {
         char apart[32];
         length_text(apart, sizeof(apart), (high->facts->offset_us - low->facts->offset_us) / 1000);
-        diagnose_add(diagnosis, QUORLOCK_WARNING, "clocks", NULL,
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "clocks", NULL,
                      "run a time daemon (chrony, ntpd) on every node, with the same source",
                      "the clocks of %s and %s are %s apart", low->name, high->name, apart);
     }
@@ -639,7 +645,7 @@ static void judge_quorum_to_come(const struct diagnose_set *set, struct diagnosi
         voters += can_vote(set->nodes[i].facts) && vote_in_ms(set, set->nodes[i].facts) <= 0;
     }
     length_text(left, sizeof(left), vote_in_ms(set, facts));
-    diagnose_add(diagnosis, QUORLOCK_OUTAGE, "no-quorum", NULL, remedy,
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_OUTAGE, "no-quorum", NULL, remedy,
                  "only %u of %u nodes can vote now, %u are needed: no lock can be taken for %s%s", voters, set->n_nodes,
                  set->quorum, left, begins ? " from the next contact on" : "");
 }
@@ -657,7 +663,7 @@ static void judge_quorum(const struct diagnose_set *set, struct diagnosis *diagn
         reachable += set->nodes[i].facts->reachable;
         voters += can_vote(set->nodes[i].facts);
     }
-    diagnose_add(diagnosis, QUORLOCK_OUTAGE, "no-quorum", NULL, "follow the remedies for the other nodes",
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_OUTAGE, "no-quorum", NULL, "follow the remedies for the other nodes",
                  "only %u of %u nodes %s, %u are needed: no lock can be taken",
                  (reachable < set->quorum ? reachable : voters), set->n_nodes,
                  reachable < set->quorum ? "can be reached" : "can vote", set->quorum);
@@ -689,5 +695,5 @@ void diagnose(const struct diagnose_set *set, struct diagnosis *ret)
 
 int diagnose_severity(const struct diagnosis *diagnosis)
 {
-    return diagnosis->n_findings > 0 ? diagnosis->findings[0]->severity : QUORLOCK_NOTE;
+    return diagnosis->n_findings > 0 ? diagnosis->findings[0]->severity : QUORLOCK_SEVERITY_NOTE;
 }

@@ -16,7 +16,7 @@ struct patient {
 
 struct examination {
     struct report report;
-    quorlock_examination_cb call;
+    quorlock_doctor_cb call;
     void *arg;
     int status;
     uint32_t left;
@@ -134,7 +134,7 @@ static void admin_doctor_notify(struct report *base)
     const struct runtime *runtime = admin_doctor_runtime_of(examination);
     struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
     const struct quorlock_node_facts *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_examination report = {
+    struct quorlock_doctor_report report = {
         .quorum = runtime_quorum(runtime), .nodes = nodes, .n_nodes = runtime->n_nodes};
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
@@ -143,7 +143,7 @@ static void admin_doctor_notify(struct report *base)
         fill_facts(patient, runtime->nodes[i].uri.name, &each[i]);
         nodes[i] = &each[i];
         report.reachable += patient->facts.reachable;
-        if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_NOMEM;
+        if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_ERR_NOMEM;
     }
     if (examination->status == 0) {
         admin_doctor_judge(examination);
@@ -162,7 +162,7 @@ static void close_examination(struct report *report)
     struct examination *examination = CONTAINER_OF(report, struct examination, report);
 
     cancel_all(examination);
-    examination->status = QUORLOCK_CLOSED;
+    examination->status = QUORLOCK_ERR_CLOSED;
     report_complete(report);
 }
 
@@ -196,7 +196,7 @@ static int admin_doctor_begin(struct examination *examination)
     return 0;
 }
 
-int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
+int doctor_begin(struct admin *all, quorlock_doctor_cb cb, void *arg)
 {
     struct runtime *runtime = all->runtime;
     struct examination *examination;
@@ -205,7 +205,7 @@ int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
 
     if (status != 0) return status;
     examination = alloc_zero(&runtime->alloc, sizeof(*examination) + runtime->n_nodes * sizeof(struct patient));
-    if (examination == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (examination == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     examination->report = (struct report){
         .all = all, .close = close_examination, .notify = admin_doctor_notify, .destroy = admin_doctor_destroy};
     examination->call = cb;
@@ -216,7 +216,7 @@ int doctor_begin(struct admin *all, quorlock_examination_cb cb, void *arg)
     diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
     if (diagnosis->findings == NULL || diagnosis->words == NULL || admin_doctor_begin(examination) != 0) {
         admin_doctor_destroy(&examination->report);
-        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+        return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     }
     report_begin(all, &examination->report);
     return 0;

@@ -294,7 +294,7 @@ static void report_node(const struct inspect *inspect, uint32_t index, struct qu
 
 static bool is_held_by(const struct quorlock_node_report *node, const char *holder)
 {
-    return node->holder != NULL && quorlock_same_owner(node->holder, holder) != 0;
+    return node->holder != NULL && quorlock_owner_equals(node->holder, holder) != 0;
 }
 
 /* quorum_ttl_ms - return the Qth longest remaining lease of that holder, by the nodes' own clocks. */
@@ -331,7 +331,7 @@ static void admin_inspect_find_holder(struct quorlock_report *report)
         for (size_t k = 0; k < report->n_nodes; k++) {
             const char *other = report->nodes[k]->holder;
 
-            if (other == NULL || quorlock_same_owner(other, holder) == 0) continue;
+            if (other == NULL || quorlock_owner_equals(other, holder) == 0) continue;
             same++;
             equal += strcmp(other, holder) == 0;
         }
@@ -420,7 +420,7 @@ static void admin_inspect_notify(struct report *base)
     uint32_t needed = report->n_nodes == runtime->n_nodes ? report->quorum : 1;
     int status = inspect->status;
 
-    if ((status == 0 && report->answered < needed) || status == QUORLOCK_NOQUORUM) {
+    if ((status == 0 && report->answered < needed) || status == QUORLOCK_ERR_NOQUORUM) {
         status = admin_inspect_lack(inspect, report->n_nodes, needed);
     }
     runtime_batch(inspect->report.all->runtime, false);
@@ -429,7 +429,7 @@ static void admin_inspect_notify(struct report *base)
 
 static void close_inspect(struct report *report)
 {
-    admin_inspect_complete(CONTAINER_OF(report, struct inspect, report), QUORLOCK_CLOSED);
+    admin_inspect_complete(CONTAINER_OF(report, struct inspect, report), QUORLOCK_ERR_CLOSED);
 }
 
 static void admin_inspect_destroy(struct report *report)
@@ -492,7 +492,7 @@ int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more
 
     if (inspect == NULL) {
         alloc_free(&all->runtime->alloc, more);
-        return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
+        return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
     }
     admin_inspect_start(inspect, all, op, cb, arg);
     return 0;
@@ -521,13 +521,13 @@ int inspect_break(struct admin *all, const char *key, const char *owner, quorloc
 
     if (status != 0) return status;
     if (owner != NULL && (*owner == '\0' || strlen(owner) > DIALECT_HOLDER_MAX))
-        return runtime_fail(all->runtime, QUORLOCK_INVAL, "owner: give the whole token of a holder, 1 to %d bytes",
+        return runtime_fail(all->runtime, QUORLOCK_ERR_INVAL, "owner: give the whole token of a holder, 1 to %d bytes",
                             DIALECT_HOLDER_MAX);
     copy = owner != NULL ? alloc_text(alloc, owner, strlen(owner)) : NULL;
     if (copy != NULL || owner == NULL) inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
     if (inspect == NULL) {
         alloc_free(alloc, copy);
-        return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
+        return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
     }
     inspect->owner = copy;
     admin_inspect_start(inspect, all, OP_BREAK, cb, arg);
@@ -542,7 +542,7 @@ int inspect_until(struct admin *all, const char *key, bool (*enough)(const struc
 
     if (status != 0) return status;
     inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
-    if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_NOMEM);
+    if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
     inspect->enough = enough;
     inspect->patience_us = patience_us;
     admin_inspect_start(inspect, all, OP_PEEK, cb, arg);
@@ -557,10 +557,10 @@ int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report
 
     if (status != 0) return status;
     if (node >= runtime->n_nodes)
-        return runtime_fail(runtime, QUORLOCK_INVAL, "node %zu: there are %u nodes, counted from 0", node,
+        return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "node %zu: there are %u nodes, counted from 0", node,
                             runtime->n_nodes);
     inspect = admin_inspect_build(all, NULL, NULL, runtime->key_prefix, key);
-    if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     for (uint32_t i = 0; i < runtime->n_nodes; i++) inspect->nodes[i].answer = ANSWER_NONE;
     inspect->first = (uint32_t)node;
     inspect->end = inspect->first + 1;

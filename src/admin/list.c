@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * list.c - quorlock_list: the locks that the nodes have, found by SCAN on each node and put together by key
+ * list.c - quorlock_client_list: the locks that the nodes have, found by SCAN on each node and put together by key
  *
  * The answers of a step are merged at once, and the caller gets the locks in parts, one in each turn of the loop. So
  * many locks delay the renewals of this client by moments only.
@@ -253,7 +253,7 @@ static bool on_found(void *arg, const struct lister_key *key)
     if (raw != NULL) listed = listed_of(listing, raw, name, slot);
     if (listed == NULL || !note_there(runtime, listed, (uint32_t)(node - listing->nodes), key)) {
         list_end(node, FAULT_LIMIT, "out of memory");
-        listing->status = QUORLOCK_NOMEM;
+        listing->status = QUORLOCK_ERR_NOMEM;
         return false;
     }
     if (listing->table.count <= QUORLOCK_LIST_MAX) return true;
@@ -289,7 +289,7 @@ static void fill_holder(const struct listing *listing, const struct listed *list
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         const struct listed_there *there = &listed->there[i];
 
-        if (there->holder == NULL || quorlock_same_owner(there->holder, one->holder) == 0) continue;
+        if (there->holder == NULL || quorlock_owner_equals(there->holder, one->holder) == 0) continue;
         for (at = n; at > 0 && left[at - 1] < (uint64_t)there->ttl_ms; at--) left[at] = left[at - 1];
         left[at] = (uint64_t)there->ttl_ms; /* -1, which is no expiry, is the longest */
         for (at = n++; at > 0 && numbers[at - 1] < there->number; at--) numbers[at] = numbers[at - 1];
@@ -395,7 +395,7 @@ static void close_listing(struct report *report)
     struct listing *listing = CONTAINER_OF(report, struct listing, report);
 
     admin_list_cancel(listing);
-    listing->status = QUORLOCK_CLOSED;
+    listing->status = QUORLOCK_ERR_CLOSED;
     report_complete(report);
 }
 
@@ -452,18 +452,18 @@ int list_begin(struct admin *all, const char *pattern, quorlock_list_cb cb, void
 
     if (pattern == NULL) pattern = "*";
     if (status == 0 && (*pattern == '\0' || strlen(pattern) > QUORLOCK_KEY_LENGTH_MAX))
-        status = runtime_fail(runtime, QUORLOCK_INVAL, "the pattern has %zu bytes: give 1 to %d", strlen(pattern),
+        status = runtime_fail(runtime, QUORLOCK_ERR_INVAL, "the pattern has %zu bytes: give 1 to %d", strlen(pattern),
                               QUORLOCK_KEY_LENGTH_MAX);
     if (status != 0) return status;
     listing = alloc_zero(&runtime->alloc, sizeof(*listing) + runtime->n_nodes * sizeof(struct list_node));
-    if (listing == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (listing == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     listing->report =
         (struct report){.all = all, .close = close_listing, .notify = admin_list_notify, .destroy = admin_list_destroy};
     listing->call = cb;
     listing->arg = arg;
     if (!admin_list_begin(listing, pattern)) {
         admin_list_destroy(&listing->report);
-        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+        return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     }
     report_begin(all, &listing->report);
     return 0;

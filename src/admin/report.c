@@ -112,9 +112,9 @@ void admin_stop(struct admin *all)
 
 int report_check(struct admin *all, bool has_callback)
 {
-    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
+    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_CLOSED);
     if (has_callback) return 0;
-    return runtime_fail(all->runtime, QUORLOCK_INVAL, "the callback is NULL: it is required");
+    return runtime_fail(all->runtime, QUORLOCK_ERR_INVAL, "the callback is NULL: it is required");
 }
 
 void report_begin(struct admin *all, struct report *report)
@@ -138,5 +138,5 @@ bool report_refuses(enum fault fault)
 int report_lack(size_t refused, size_t asked, size_t needed)
 {
     assert(refused <= asked && needed <= asked);
-    return refused + needed > asked ? QUORLOCK_AUTH : QUORLOCK_NOQUORUM;
+    return refused + needed > asked ? QUORLOCK_ERR_AUTH : QUORLOCK_ERR_NOQUORUM;
 }

@@ -51,7 +51,8 @@ void report_complete(struct report *);
  * us there would be too few anyway. */
 bool report_refuses(enum fault);
 int report_lack(size_t refused, size_t asked, size_t needed);
-/* bootstrap_begin, doctor_begin, list_begin - implement quorlock_bootstrap, quorlock_examine and quorlock_list. */
+/* bootstrap_begin, doctor_begin, list_begin - implement quorlock_client_bootstrap, quorlock_client_doctor and
+ * quorlock_client_list. */
 int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb, void *arg);
-int doctor_begin(struct admin *, quorlock_examination_cb cb, void *arg);
+int doctor_begin(struct admin *, quorlock_doctor_cb cb, void *arg);
 int list_begin(struct admin *, const char *pattern, quorlock_list_cb cb, void *arg);

@@ -31,7 +31,7 @@ static int copy_text(struct runtime *runtime, char **ret, const char *text)
 {
     if (text == NULL) text = "";
     *ret = alloc_text(&runtime->alloc, text, strlen(text));
-    return *ret == NULL ? QUORLOCK_NOMEM : 0;
+    return *ret == NULL ? QUORLOCK_ERR_NOMEM : 0;
 }
 
 /* ---- the end ---- */
@@ -106,16 +106,16 @@ static int client_build(struct quorlock_client *client, struct caller_error *err
     int status;
 
     runtime->nodes = alloc_zero(&runtime->alloc, runtime->n_nodes * sizeof(struct runtime_node));
-    if (runtime->nodes == NULL) return QUORLOCK_NOMEM;
+    if (runtime->nodes == NULL) return QUORLOCK_ERR_NOMEM;
     status = copy_options(runtime, error);
     if (status != 0) return status;
     if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON && owner_uuid(runtime->uuid, &runtime->system) != 0) {
-        return caller_fail(error, QUORLOCK_STATE, "getrandom failed: without random bytes there is no owner token");
+        return caller_fail(error, QUORLOCK_ERR_STATE, "getrandom failed: without random bytes there is no owner token");
     }
     if (runtime_start(runtime) != 0) {
-        return caller_fail(error, QUORLOCK_NOMEM, "cannot make a timer: out of memory or of file descriptors");
+        return caller_fail(error, QUORLOCK_ERR_NOMEM, "cannot make a timer: out of memory or of file descriptors");
     }
-    if (nodes_start(runtime) != 0 || locks_start(&client->locks, runtime) != 0) return QUORLOCK_NOMEM;
+    if (nodes_start(runtime) != 0 || locks_start(&client->locks, runtime) != 0) return QUORLOCK_ERR_NOMEM;
     admin_start(&client->admin, runtime);
     elections_start(&client->elections, runtime, &client->locks, &client->admin);
     return 0;
@@ -134,7 +134,7 @@ static int client_make(quorlock_client **ret, const struct system *system, const
     if (status != 0) return status;
     alloc_init(&alloc, options.allocator);
     client = alloc_zero(&alloc, sizeof(*client));
-    if (client == NULL) return QUORLOCK_NOMEM;
+    if (client == NULL) return QUORLOCK_ERR_NOMEM;
     client->runtime.alloc = alloc;
     client->runtime.system = *system;
     client->runtime.system.alloc = &client->runtime.alloc;
@@ -207,7 +207,7 @@ int client_new_shown(quorlock_client **ret, struct event_base *base, const struc
     if (ret == NULL || base == NULL) {
         caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
                                          : "base is NULL: an event_base is required");
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     return new_in_environment(ret, &system, given, clock);
 }
@@ -223,7 +223,7 @@ static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *giv
 {
     int status;
 
-    if (given == NULL) return caller_fail(error, QUORLOCK_INVAL, "loop is NULL: an event loop is required");
+    if (given == NULL) return caller_fail(error, QUORLOCK_ERR_INVAL, "loop is NULL: an event loop is required");
     status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_loop", error);
     if (status != 0) return status;
     if (ret->watch_new != NULL && ret->watch_set != NULL && ret->watch_free != NULL && ret->timer_new != NULL &&
@@ -231,17 +231,17 @@ static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *giv
         ret->task_run != NULL && ret->task_stop != NULL && ret->task_free != NULL) {
         return 0;
     }
-    return caller_fail(error, QUORLOCK_INVAL,
+    return caller_fail(error, QUORLOCK_ERR_INVAL,
                        "a function of loop is NULL: all functions of struct quorlock_loop are required");
 }
 
-int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *given,
-                           const struct quorlock_client_options *options)
+int quorlock_client_new_on_loop(quorlock_client **ret, const struct quorlock_loop *given,
+                                const struct quorlock_client_options *options)
 {
     struct caller_error error = {"ret is NULL: there is no place for the client"};
     struct quorlock_loop loop;
     struct system system;
-    int status = ret == NULL ? QUORLOCK_INVAL : check_loop(&loop, given, &error);
+    int status = ret == NULL ? QUORLOCK_ERR_INVAL : check_loop(&loop, given, &error);
 
     if (status != 0) {
         caller_report(options, error.text);
@@ -253,8 +253,8 @@ int quorlock_client_new_on(quorlock_client **ret, const struct quorlock_loop *gi
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)
 {
-    if (client == NULL) return QUORLOCK_INVAL;
-    if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_CLOSED);
+    if (client == NULL) return QUORLOCK_ERR_INVAL;
+    if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_ERR_CLOSED);
     client->closed = cb;
     client->closed_arg = arg;
     runtime_close(&client->runtime, client_on_ended, client);
@@ -267,7 +267,7 @@ int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *
 
 int quorlock_client_set_credentials(quorlock_client *client, const char *user, const char *password)
 {
-    if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_CLOSED);
+    if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_ERR_CLOSED);
     return nodes_log_in(&client->runtime, user, password);
 }
 
@@ -276,13 +276,13 @@ const char *quorlock_client_error(const quorlock_client *client)
     return client->runtime.error.text;
 }
 
-uint32_t quorlock_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms, uint32_t renew_ms)
+uint32_t quorlock_client_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms, uint32_t renew_ms)
 {
     return options_lost_margin_max_ms(&client->runtime.options, lease_ms, renew_ms);
 }
 
-int quorlock_new(quorlock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
-                 const struct quorlock_options *options)
+int quorlock_lock_new(quorlock_lock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
+                      const struct quorlock_lock_options *options)
 {
     return lock_new(ret, &client->locks, keys, n_keys, options);
 }
@@ -292,7 +292,7 @@ void client_log_from(quorlock_client *client, int level)
     client->runtime.log_from = level;
 }
 
-void client_show_lock(quorlock *lock, struct expiry *shown)
+void client_show_lock(quorlock_lock *lock, struct expiry *shown)
 {
     handle_show_in(lock, shown);
 }
@@ -302,38 +302,40 @@ void client_show_candidate(quorlock_candidate *candidate, struct expiry *shown)
     candidate_show_in(candidate, shown);
 }
 
-int quorlock_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
     return inspect_key(&client->admin, key, cb, arg);
 }
 
-int quorlock_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb, void *arg)
+int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
+                                 void *arg)
 {
     return inspect_one(&client->admin, node, key, cb, arg);
 }
 
-int quorlock_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+int quorlock_client_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
 {
     return inspect_break(&client->admin, key, NULL, cb, arg);
 }
 
-int quorlock_break_owner(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
+int quorlock_client_break_owner(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb,
+                                void *arg)
 {
     return inspect_break(&client->admin, key, owner, cb, arg);
 }
 
-int quorlock_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
-                       void *arg)
+int quorlock_client_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
+                              quorlock_report_cb cb, void *arg)
 {
     return bootstrap_begin(&client->admin, options, cb, arg);
 }
 
-int quorlock_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg)
+int quorlock_client_list(quorlock_client *client, const char *pattern, quorlock_list_cb cb, void *arg)
 {
     return list_begin(&client->admin, pattern, cb, arg);
 }
 
-int quorlock_examine(quorlock_client *client, quorlock_examination_cb cb, void *arg)
+int quorlock_client_doctor(quorlock_client *client, quorlock_doctor_cb cb, void *arg)
 {
     return doctor_begin(&client->admin, cb, arg);
 }
@@ -344,8 +346,8 @@ int quorlock_candidate_new(quorlock_candidate **ret, quorlock_client *client, co
     return candidate_new(ret, &client->elections, name, options);
 }
 
-int quorlock_observe(quorlock_observer **ret, quorlock_client *client, const char *name,
-                     const struct quorlock_observer_options *options)
+int quorlock_observer_new(quorlock_observer **ret, quorlock_client *client, const char *name,
+                          const struct quorlock_observer_options *options)
 {
     return observer_new(ret, &client->elections, name, options);
 }
@@ -364,7 +366,7 @@ int quorlock_client_metrics(quorlock_client *client, const struct quorlock_metri
 
     if (status != 0) return status;
     if (ret_length == NULL || (buffer == NULL && size > 0)) {
-        return runtime_fail(&client->runtime, QUORLOCK_INVAL, "%s is NULL: there is no place for the %s",
+        return runtime_fail(&client->runtime, QUORLOCK_ERR_INVAL, "%s is NULL: there is no place for the %s",
                             ret_length == NULL ? "ret_length" : "buffer", ret_length == NULL ? "length" : "text");
     }
     *ret_length = metrics_write(&statistics, &options, buffer, size);

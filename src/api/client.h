@@ -22,5 +22,5 @@ int client_new_shown(quorlock_client **ret, struct event_base *, const struct qu
 void client_log_from(quorlock_client *, int level);
 /* client_show_lock, client_show_candidate - write the validity to *shown from now on, until the object is freed or its
  * client is closed. Only for clients with a clock. */
-void client_show_lock(quorlock *, struct expiry *);
+void client_show_lock(quorlock_lock *, struct expiry *);
 void client_show_candidate(quorlock_candidate *, struct expiry *);

@@ -22,7 +22,7 @@
 #define LABEL_VALUE_MAX 1024
 #define LABEL_LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-#define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
+#define REFUSE(error, ...) caller_fail(error, QUORLOCK_ERR_INVAL, __VA_ARGS__)
 
 /* is_label_name - refuse the labels of our own samples, which would appear twice, and names of readers, as __name__. */
 static bool is_label_name(const char *name)
@@ -239,11 +239,11 @@ static void put_holds(struct output *output, const struct quorlock_statistics *s
 
 static void put_losses(struct output *output, const struct quorlock_statistics *statistics)
 {
-    static const char *const reasons[] = {[QUORLOCK_LOST_EXPIRED] = "expired",
-                                          [QUORLOCK_LOST_GONE] = "gone",
-                                          [QUORLOCK_LOST_MAX_HOLD] = "max_hold",
-                                          [QUORLOCK_LOST_NOT_RENEWED] = "not_renewed",
-                                          [QUORLOCK_LOST_CLOCK] = "clock"};
+    static const char *const reasons[] = {[QUORLOCK_LOSS_EXPIRED] = "expired",
+                                          [QUORLOCK_LOSS_GONE] = "gone",
+                                          [QUORLOCK_LOSS_MAX_HOLD] = "max_hold",
+                                          [QUORLOCK_LOSS_NOT_RENEWED] = "not_renewed",
+                                          [QUORLOCK_LOSS_CLOCK] = "clock"};
     static const struct family family = {"quorlock_losses", "counter", NULL,
                                          "Locks that were lost while they were held, by the reason."};
 
@@ -287,7 +287,7 @@ static void put_plain(struct output *output, const struct quorlock_statistics *s
 
 static uint64_t is_up(const struct quorlock_node_statistics *node)
 {
-    return node->state == QUORLOCK_NODE_READY || node->state == QUORLOCK_NODE_QUARANTINED;
+    return node->state == QUORLOCK_NODE_STATE_READY || node->state == QUORLOCK_NODE_STATE_QUARANTINED;
 }
 
 static uint64_t requests(const struct quorlock_node_statistics *node)

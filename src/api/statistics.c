@@ -42,7 +42,8 @@ int statistics_give(struct statistics *statistics, struct locks *locks, struct q
     size_t size;
     int status;
 
-    if (ret == NULL) return runtime_fail(runtime, QUORLOCK_INVAL, "ret is NULL: there is no place for the statistics");
+    if (ret == NULL)
+        return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "ret is NULL: there is no place for the statistics");
     size = ret->size;
     status = caller_check(least, sizeof(*ret), ret, size, "quorlock_statistics", &runtime->error);
     if (status != 0) return status;

@@ -23,11 +23,11 @@ int caller_check(size_t least, size_t known, const void *given, size_t size, con
     const unsigned char *bytes = given;
 
     if (size < least || size > STRUCT_SIZE_MAX) {
-        return caller_fail(error, QUORLOCK_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size, what);
+        return caller_fail(error, QUORLOCK_ERR_INVAL, "%s.size is %zu: set it to sizeof(struct %s)", what, size, what);
     }
     for (size_t i = known; i < size; i++) {
         if (bytes[i] == 0) continue;
-        return caller_fail(error, QUORLOCK_INVAL,
+        return caller_fail(error, QUORLOCK_ERR_INVAL,
                            "%s has a non-zero byte at offset %zu, which this library (%s) does not know: fill "
                            "the struct with zeros first, or use a newer library",
                            what, i, QUORLOCK_VERSION);

@@ -16,7 +16,7 @@
 
 struct slot {
     struct load *load;
-    quorlock *lock;
+    quorlock_lock *lock;
     uint64_t since_ns; /* time of the call of acquire, then of release */
     uint32_t rounds;   /* cycles left; 0: cycle until the time is over */
     bool acquiring;
@@ -50,7 +50,7 @@ static void note_failure(struct load *load, const struct quorlock_result *result
     snprintf(load->why, sizeof(load->why), "%s", result->text);
 }
 
-static void load_on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void load_on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slot *slot = arg;
     struct load *load = slot->load;
@@ -67,7 +67,7 @@ static void load_on_released(quorlock *lock, const struct quorlock_result *resul
     load_next(slot);
 }
 
-static void load_on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void load_on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slot *slot = arg;
     struct load *load = slot->load;
@@ -78,7 +78,7 @@ static void load_on_acquired(quorlock *lock, const struct quorlock_result *resul
     if (result->status == QUORLOCK_OK) {
         latencies_add(&load->slice->acquire, now_ns - slot->since_ns);
         slot->since_ns = now_ns;
-        load->failed = quorlock_release(lock, load_on_released, slot);
+        load->failed = quorlock_lock_release(lock, load_on_released, slot);
         if (load->failed != 0) load_end_turn(load);
         return;
     }
@@ -92,7 +92,7 @@ static bool load_begin(struct slot *slot)
 {
     struct load *load = slot->load;
 
-    if (!load->stopped && load->failed == 0) load->failed = quorlock_acquire(slot->lock, load_on_acquired, slot);
+    if (!load->stopped && load->failed == 0) load->failed = quorlock_lock_acquire(slot->lock, load_on_acquired, slot);
     slot->acquiring = !load->stopped && load->failed == 0;
     return slot->acquiring;
 }
@@ -107,7 +107,7 @@ static void load_next(struct slot *slot)
 /* add_slot - make the next lock, with the key of that number. */
 static int add_slot(struct load *load, quorlock_client *client, const struct load_options *options, uint32_t number)
 {
-    struct quorlock_options lock = options->lock;
+    struct quorlock_lock_options lock = options->lock;
     struct slot *slot = &load->slots[load->n_slots];
     char name[KEY_SIZE];
     const char *key = name;
@@ -116,7 +116,7 @@ static int add_slot(struct load *load, quorlock_client *client, const struct loa
     snprintf(name, sizeof(name), "%s%u", options->prefix, number);
     lock.wait_ms = load->n_slots == 0 ? WARM_WAIT_MS : WAIT_MS;
     slot->load = load;
-    status = quorlock_new(&slot->lock, client, &key, 1, &lock);
+    status = quorlock_lock_new(&slot->lock, client, &key, 1, &lock);
     if (status == 0) load->n_slots++;
     return status;
 }
@@ -124,7 +124,7 @@ static int add_slot(struct load *load, quorlock_client *client, const struct loa
 int load_new(struct load **ret, struct event_base *base, quorlock_client *client, const struct load_options *options)
 {
     struct load *load = calloc(1, sizeof(*load) + (options->in_flight + 1) * sizeof(load->slots[0]));
-    int status = load != NULL ? add_slot(load, client, options, 0) : QUORLOCK_NOMEM;
+    int status = load != NULL ? add_slot(load, client, options, 0) : QUORLOCK_ERR_NOMEM;
 
     for (uint32_t i = 0; i < options->in_flight && status == 0; i++) status = add_slot(load, client, options, i);
     if (status != 0) {
@@ -139,7 +139,7 @@ int load_new(struct load **ret, struct event_base *base, quorlock_client *client
 void load_free(struct load *load, bool locks_gone)
 {
     if (load == NULL) return;
-    for (uint32_t i = 0; i < load->n_slots && !locks_gone; i++) quorlock_free(load->slots[i].lock);
+    for (uint32_t i = 0; i < load->n_slots && !locks_gone; i++) quorlock_lock_free(load->slots[i].lock);
     free(load);
 }
 
@@ -155,7 +155,7 @@ static int load_run_slots(struct load *load, struct slot *slots, uint32_t n_slot
         slots[i].starved = false;
         if (!load_begin(&slots[i])) load->busy--;
     }
-    if (load->busy > 0 && event_base_dispatch(load->base) != 0) load->failed = QUORLOCK_STATE;
+    if (load->busy > 0 && event_base_dispatch(load->base) != 0) load->failed = QUORLOCK_ERR_STATE;
     slice_end(slice);
     load->slice = NULL;
     return load->failed;
@@ -166,7 +166,7 @@ int load_warm(struct load *load)
     struct slice slice;
     int status = load_run_slots(load, load->slots, 1, 1, &slice);
 
-    if (load->stopped) return QUORLOCK_CANCELED;
+    if (load->stopped) return QUORLOCK_ERR_CANCELED;
     return status == 0 && slice.failed > 0 ? load->refused : status;
 }
 
@@ -198,5 +198,5 @@ void load_stop(struct load *load)
 {
     load->stopped = true;
     for (uint32_t i = 0; i < load->n_slots; i++)
-        if (load->slots[i].acquiring) (void)quorlock_cancel(load->slots[i].lock);
+        if (load->slots[i].acquiring) (void)quorlock_lock_cancel(load->slots[i].lock);
 }

@@ -16,7 +16,7 @@ struct load;
 struct load_options {
     const char *prefix; /* of the keys; the number of the lock is appended */
     uint32_t in_flight;
-    struct quorlock_options lock; /* load.c sets wait_ms */
+    struct quorlock_lock_options lock; /* load.c sets wait_ms */
 };
 
 /* load_new - make the locks, for a client on that base: 0, or a status of the library, with the text in the client. */

@@ -39,7 +39,7 @@ struct step {
     char *name;    /* all keys, for messages */
     char token[TOKEN_SIZE];
     uint64_t fence;
-    quorlock *lock;
+    quorlock_lock *lock;
     struct event *look; /* whether all nodes have the lock, and then whether standard output has room */
     uint32_t looks;
     bool full; /* standard output has no room for the token */
@@ -128,7 +128,7 @@ static int step_show_released(const struct step *step, bool expired)
     return put(&text);
 }
 
-static void step_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void step_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct step *step = arg;
     int status = session_exit(result->status);
@@ -146,7 +146,7 @@ static void step_released(quorlock *lock, const struct quorlock_result *result, 
 static void step_release(struct step *step, int status)
 {
     step->session.status = status;
-    if (quorlock_release(step->lock, step_released, step) != 0) step_leave(step, status);
+    if (quorlock_lock_release(step->lock, step_released, step) != 0) step_leave(step, status);
 }
 
 /* step_awaits_reader - return whether standard output is full, and look again a little later. A write would hang past
@@ -174,7 +174,7 @@ static void step_pass_on(struct step *step)
 {
     bool acquired = step->kind == STEP_ACQUIRE;
     const char *token = NULL;
-    uint32_t valid_ms = quorlock_valid_ms(step->lock);
+    uint32_t valid_ms = quorlock_lock_valid_ms(step->lock);
     int status = 0;
 
     if (valid_ms > 0 && step_awaits_reader(step)) return;
@@ -183,7 +183,7 @@ static void step_pass_on(struct step *step)
         step_release(step, status);
         return;
     }
-    if (quorlock_detach(step->lock, &token, NULL, &valid_ms) != 0) {
+    if (quorlock_lock_detach(step->lock, &token, NULL, &valid_ms) != 0) {
         say("lost \"%s\": its lease ended before its token was handed on", step->name);
         step_release(step, EXIT_LOST);
         return;
@@ -210,7 +210,7 @@ static bool step_is_connecting(const struct step *step)
 
     if (quorlock_client_statistics(step->session.client, &statistics) != 0) return false;
     for (size_t i = 0; i < statistics.n_nodes; i++) {
-        if (statistics.nodes[i]->state == QUORLOCK_NODE_CONNECTING) return true;
+        if (statistics.nodes[i]->state == QUORLOCK_NODE_STATE_CONNECTING) return true;
     }
     return false;
 }
@@ -233,7 +233,7 @@ static bool step_waits(struct step *step)
     return step->signal == 0 && step->looks++ < SPREAD_MS / SPREAD_LOOK && evtimer_add(step->look, &look_pause) == 0;
 }
 
-static void step_spread(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void step_spread(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct step *step = arg;
     bool done = result->status != QUORLOCK_OK || step_is_everywhere(result);
@@ -254,7 +254,8 @@ static void step_look(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (!step->full && step_is_connecting(step) && step_waits(step)) return;
-    if (step->full || step->signal != 0 || quorlock_extend(step->lock, 0, step_spread, step) != 0) step_go_on(step);
+    if (step->full || step->signal != 0 || quorlock_lock_extend(step->lock, 0, step_spread, step) != 0)
+        step_go_on(step);
 }
 
 static int step_refused(const struct step *step, const struct quorlock_result *result)
@@ -262,7 +263,7 @@ static int step_refused(const struct step *step, const struct quorlock_result *r
     bool adopts = step->kind != STEP_ACQUIRE;
 
     if (step->signal != 0) return EXIT_SIGNAL + step->signal;
-    if (result->status == QUORLOCK_LOST) {
+    if (result->status == QUORLOCK_ERR_LOST) {
         say("%s", result->text);
         if (step->kind == STEP_RELEASE && step->settings->json && step_show_released(step, true) != 0)
             return EXIT_OUTPUT;
@@ -277,14 +278,14 @@ static int step_refused(const struct step *step, const struct quorlock_result *r
         : step->kind == STEP_RENEW ? "renew"
                                    : "release",
         step->name,
-        result->status == QUORLOCK_INVAL ? "the nodes refuse the settings of this client"
-                                         : quorlock_status_text(result->status),
+        result->status == QUORLOCK_ERR_INVAL ? "the nodes refuse the settings of this client"
+                                             : quorlock_status_text(result->status),
         adopts ? "; it may still be held until its lease ends" : "");
     report_votes(result->votes, result->n_votes);
     return session_refused(result->status);
 }
 
-static void step_answered(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void step_answered(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct step *step = arg;
 
@@ -313,27 +314,27 @@ static void step_signaled(evutil_socket_t fd, short what, void *arg)
         step->signal = number;
         step->typed = typed;
         /* A release goes on: its callback comes within the node timeout. */
-        if (step->asking) (void)quorlock_cancel(step->lock);
+        if (step->asking) (void)quorlock_lock_cancel(step->lock);
     }
 }
 
 static int step_ask(struct step *step)
 {
     const struct settings *settings = step->settings;
-    struct quorlock_options options = {.size = sizeof(options),
-                                       .lease_ms = session_lease_ms(settings),
-                                       .wait_ms = settings->values.wait_ms,
-                                       .renew_ms = QUORLOCK_RENEW_NEVER,
-                                       .fencing = settings->values.fence};
+    struct quorlock_lock_options options = {.size = sizeof(options),
+                                            .lease_ms = session_lease_ms(settings),
+                                            .wait_ms = settings->values.wait_ms,
+                                            .renew_ms = QUORLOCK_RENEW_NEVER,
+                                            .fencing = settings->values.fence};
     int status;
 
     step->look = evtimer_new(step->session.base, step_look, step);
-    if (step->look == NULL) return session_check(&step->session, QUORLOCK_NOMEM);
-    status = quorlock_new(&step->lock, step->session.client, settings->words, step->n_keys, &options);
+    if (step->look == NULL) return session_check(&step->session, QUORLOCK_ERR_NOMEM);
+    status = quorlock_lock_new(&step->lock, step->session.client, settings->words, step->n_keys, &options);
 
     if (status == 0) {
-        status = step->kind == STEP_ACQUIRE ? quorlock_acquire(step->lock, step_answered, step)
-                                            : quorlock_adopt(step->lock, step->token, step_answered, step);
+        status = step->kind == STEP_ACQUIRE ? quorlock_lock_acquire(step->lock, step_answered, step)
+                                            : quorlock_lock_adopt(step->lock, step->token, step_answered, step);
     }
     step->asking = status == 0;
     return session_check(&step->session, status);

@@ -16,11 +16,12 @@
 
 struct entry {
     unsigned places;
-    char letter;                      /* 0: none */
-    const char *name;                 /* NULL: none */
-    const char *value;                /* its value in the help; NULL: it takes none */
-    int (*set)(const struct given *); /* 0, or QUORLOCK_INVAL with the error; NULL: values_set sets the key `name` */
-    size_t setting;                   /* offset in struct settings */
+    char letter;       /* 0: none */
+    const char *name;  /* NULL: none */
+    const char *value; /* its value in the help; NULL: it takes none */
+    int (*set)(
+        const struct given *); /* 0, or QUORLOCK_ERR_INVAL with the error; NULL: values_set sets the key `name` */
+    size_t setting;            /* offset in struct settings */
     const char *help;
 };
 
@@ -546,7 +547,7 @@ int args_settle(struct settings *settings, enum args_place place)
     }
     if (status == 0) return 0;
     say_text(LOG_ERR, &sources->error);
-    return status == QUORLOCK_NOMEM ? EXIT_SYSTEM : EXIT_USAGE;
+    return status == QUORLOCK_ERR_NOMEM ? EXIT_SYSTEM : EXIT_USAGE;
 }
 
 /* ---- words out of sight ---- */

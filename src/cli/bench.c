@@ -99,7 +99,7 @@ static int open_locks(struct bench *bench, const struct settings *settings)
     };
     int status = load_new(&bench->load, bench->session.base, bench->session.client, &options);
 
-    if (status == QUORLOCK_NOMEM) return bench_no_memory();
+    if (status == QUORLOCK_ERR_NOMEM) return bench_no_memory();
     if (status != 0) return session_check(&bench->session, status);
     bench->on_locks = bench_watch(bench, bench->session.base);
     if (bench->on_locks == NULL) return bench_no_memory();

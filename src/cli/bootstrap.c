@@ -125,21 +125,21 @@ static void cli_bootstrap_add_verdict(struct text *text, const struct settings *
                     settings->reconfigure ? "no node votes before the longer of the old and the new max lease is over"
                                           : "no lock is held on them");
         return;
-    case QUORLOCK_STATE: add_guarded(text, settings, report); break;
-    case QUORLOCK_HELD:
+    case QUORLOCK_ERR_STATE: add_guarded(text, settings, report); break;
+    case QUORLOCK_ERR_HELD:
         text_format(text,
                     "other clients of quorlock are connected, and may hold locks that the nodes have forgotten: stop "
                     "them, wait for one max lease, or give --yes if none of them holds a lock\n");
         break;
-    case QUORLOCK_AUTH:
+    case QUORLOCK_ERR_AUTH:
         text_format(text,
                     "the user may not see all that is needed. If it lacks +client|list: grant that, or give --yes "
                     "if no client of quorlock holds a lock on the nodes\n");
         break;
-    case QUORLOCK_NOQUORUM:
+    case QUORLOCK_ERR_NOQUORUM:
         text_format(text, "not every node answered as needed: mend that, then run bootstrap again\n");
         break;
-    case QUORLOCK_INVAL:
+    case QUORLOCK_ERR_INVAL:
         text_format(text, "the guards of the nodes have different max leases: give the one that all clients use, ");
         cli_bootstrap_add_command(text, settings, longest_lease(report));
         text_format(text, "\n");
@@ -162,14 +162,15 @@ static void cli_bootstrap_done(int status, const struct quorlock_report *report,
     }
     session->status = put(&text);
     if (session->status == 0)
-        session->status = status == QUORLOCK_STATE || status == QUORLOCK_HELD ? EXIT_HELD : session_exit(status);
+        session->status =
+            status == QUORLOCK_ERR_STATE || status == QUORLOCK_ERR_HELD ? EXIT_HELD : session_exit(status);
     session_leave(session);
 }
 
 /* ---- confirmation of a reconfiguration ---- */
 
 /* Return an earlier address of the same server; NULL: there is none. */
-static const char *twin_of(const struct quorlock_examination *report, size_t index)
+static const char *twin_of(const struct quorlock_doctor_report *report, size_t index)
 {
     const char *run_id = report->nodes[index]->run_id;
 
@@ -179,7 +180,7 @@ static const char *twin_of(const struct quorlock_examination *report, size_t ind
     return NULL;
 }
 
-static void cli_bootstrap_add_node(struct text *text, const struct quorlock_examination *report, size_t index)
+static void cli_bootstrap_add_node(struct text *text, const struct quorlock_doctor_report *report, size_t index)
 {
     const struct quorlock_node_facts *node = report->nodes[index];
     const char *twin = twin_of(report, index);
@@ -204,7 +205,7 @@ static void cli_bootstrap_add_node(struct text *text, const struct quorlock_exam
 }
 
 /* show_plan - print what a reconfiguration would do, and the connected clients. */
-static void show_plan(int status, const struct quorlock_examination *report, void *arg)
+static void show_plan(int status, const struct quorlock_doctor_report *report, void *arg)
 {
     struct session *session = arg;
     const struct settings *settings = session->settings;
@@ -250,7 +251,7 @@ static int confirm(const struct settings *settings)
     if (quiet.verbose == 0) quiet.verbose = -1; /* the plan has the reasons why nodes are down */
     status = session_open(&session, &quiet);
     if (status != 0) return status;
-    status = quorlock_examine(session.client, show_plan, &session);
+    status = quorlock_client_doctor(session.client, show_plan, &session);
     status = session_run(&session, session_check(&session, status));
     if (status != 0 || settings->dry_run) return status;
     fprintf(stderr, "Do it? Write yes: ");
@@ -277,6 +278,6 @@ int verb_bootstrap(const struct settings *settings)
     if (status != 0 || settings->dry_run) return status;
     status = session_open(&session, settings);
     if (status != 0) return status;
-    status = quorlock_bootstrap(session.client, &options, cli_bootstrap_done, &session);
+    status = quorlock_client_bootstrap(session.client, &options, cli_bootstrap_done, &session);
     return session_run(&session, session_check(&session, status));
 }

@@ -145,21 +145,21 @@ static bool is_one_of(const char *key, const char *const *keys, size_t n_keys)
  * files that they name, and asks no node. */
 static int check_force(const struct settings *settings)
 {
-    struct quorlock_options options = {
+    struct quorlock_lock_options options = {
         .size = sizeof(options),
         .lease_ms = session_lease_ms(settings),
         .fencing = settings->values.fence,
     };
     const char *key = "config";
     struct session session = {0};
-    quorlock *lock = NULL;
+    quorlock_lock *lock = NULL;
     int status = supervise_check_lease(settings);
 
     if (status != 0) session_blame(settings);
     if (status == 0) status = session_open(&session, settings);
     if (status != 0) return status;
-    status = session_check(&session, quorlock_new(&lock, session.client, &key, 1, &options));
-    if (status == 0) quorlock_free(lock);
+    status = session_check(&session, quorlock_lock_new(&lock, session.client, &key, 1, &options));
+    if (status == 0) quorlock_lock_free(lock);
     session_close(&session);
     return status;
 }

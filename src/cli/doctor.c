@@ -21,16 +21,16 @@ struct doctor {
 };
 
 /* count_findings - count the findings: first those about twins, then those of the examination. */
-static size_t count_findings(const struct doctor *doctor, const struct quorlock_examination *report)
+static size_t count_findings(const struct doctor *doctor, const struct quorlock_doctor_report *report)
 {
     return doctor->n_twins + report->n_findings;
 }
 
-static struct quorlock_finding finding_at(const struct doctor *doctor, const struct quorlock_examination *report,
+static struct quorlock_finding finding_at(const struct doctor *doctor, const struct quorlock_doctor_report *report,
                                           size_t index)
 {
     if (index >= doctor->n_twins) return *report->findings[index - doctor->n_twins];
-    return (struct quorlock_finding){.severity = QUORLOCK_UNSAFE,
+    return (struct quorlock_finding){.severity = QUORLOCK_SEVERITY_UNSAFE,
                                      .code = "same-server",
                                      .node = doctor->twins[index],
                                      .text = "it is listed twice: one server would vote twice",
@@ -42,14 +42,14 @@ static const char *const severities[] = {"note", "warning", "unsafe", "outage"};
 static const char *const verdicts[] = {"sound", "warnings", "unsafe", "outage"};
 
 /* cli_doctor_verdict - return the worst severity. An outage does not hide that the nodes are unsafe, too. */
-static int cli_doctor_verdict(const struct doctor *doctor, const struct quorlock_examination *report)
+static int cli_doctor_verdict(const struct doctor *doctor, const struct quorlock_doctor_report *report)
 {
-    int verdict = QUORLOCK_NOTE;
+    int verdict = QUORLOCK_SEVERITY_NOTE;
 
     for (size_t i = 0; i < count_findings(doctor, report); i++) {
         int severity = finding_at(doctor, report, i).severity;
 
-        if (severity == QUORLOCK_UNSAFE) return severity;
+        if (severity == QUORLOCK_SEVERITY_UNSAFE) return severity;
         if (severity > verdict) verdict = severity;
     }
     return verdict;
@@ -58,7 +58,7 @@ static int cli_doctor_verdict(const struct doctor *doctor, const struct quorlock
 /* cli_doctor_status - return the exit status of a verdict. */
 static int cli_doctor_status(int verdict)
 {
-    return verdict == QUORLOCK_OUTAGE ? 2 : verdict;
+    return verdict == QUORLOCK_SEVERITY_OUTAGE ? 2 : verdict;
 }
 
 /* ---- as a table ---- */
@@ -162,7 +162,7 @@ static void cli_doctor_add_cell(struct text *cell, const void *rows, size_t row,
     }
 }
 
-static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_examination *report)
+static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report)
 {
     size_t counts[4] = {0};
 
@@ -238,7 +238,7 @@ static json_t *finding_json(const struct quorlock_finding *finding)
     return object;
 }
 
-static void write_json(struct text *text, const struct doctor *doctor, const struct quorlock_examination *report)
+static void write_json(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report)
 {
     json_t *object = json_object(), *nodes = json_array(), *findings = json_array();
 
@@ -258,7 +258,7 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
 
 /* ---- the verb ---- */
 
-static void cli_doctor_done(int status, const struct quorlock_examination *report, void *arg)
+static void cli_doctor_done(int status, const struct quorlock_doctor_report *report, void *arg)
 {
     static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
                                                  "memory", "persistence", "guard", "clients", "features"};
@@ -315,9 +315,9 @@ static int open_session(struct doctor *doctor, const char *nodes)
     doctor->settings.values.nodes = list;
     do {
         status = session_try(&doctor->session, &doctor->settings);
-    } while (status == QUORLOCK_INVAL && take_twin(doctor, list));
+    } while (status == QUORLOCK_ERR_INVAL && take_twin(doctor, list));
     if (status != 0) say("%s", doctor->session.error);
-    if (status == QUORLOCK_INVAL) session_blame(&doctor->settings);
+    if (status == QUORLOCK_ERR_INVAL) session_blame(&doctor->settings);
     explicit_bzero(list, strlen(nodes)); /* it may have passwords */
     free(list);
     return session_exit(status);
@@ -340,6 +340,6 @@ int verb_doctor(const struct settings *settings)
     if (settings->verbose == 0) doctor.settings.verbose = -1;
     status = open_session(&doctor, settings->values.nodes);
     if (status != 0) return status;
-    status = quorlock_examine(doctor.session.client, cli_doctor_done, &doctor);
+    status = quorlock_client_doctor(doctor.session.client, cli_doctor_done, &doctor);
     return session_run(&doctor.session, session_check(&doctor.session, status));
 }

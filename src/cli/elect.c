@@ -55,7 +55,7 @@ static void elect_leave(struct elect *elect, int status)
     elect->leaving = true;
     elect->again = false;
     elect->status = status;
-    if (!resigns && quorlock_resign(elect->candidate) != 0) session_leave(&elect->session);
+    if (!resigns && quorlock_candidate_resign(elect->candidate) != 0) session_leave(&elect->session);
 }
 
 /* choose_pause - choose the pause, which grows with each short run of the command. */
@@ -70,13 +70,13 @@ static void choose_pause(struct elect *elect, bool was_short)
 static void stand_down(struct elect *elect)
 {
     elect->again = true;
-    (void)quorlock_resign(elect->candidate);
+    (void)quorlock_candidate_resign(elect->candidate);
 }
 
 /* stand - begin a candidacy; if that fails, print why, and leave. */
 static void stand(struct elect *elect)
 {
-    int failed = session_check(&elect->session, quorlock_stand(elect->candidate));
+    int failed = session_check(&elect->session, quorlock_candidate_stand(elect->candidate));
 
     if (failed != 0) {
         elect_leave(elect, failed);
@@ -214,7 +214,7 @@ static void elect_ended(quorlock_candidate *candidate, int status, const char *t
     struct timeval pause = session_span(elect->pause_ms);
 
     (void)candidate;
-    if (status == QUORLOCK_LOST) lost_unseen(elect, text);
+    if (status == QUORLOCK_ERR_LOST) lost_unseen(elect, text);
     if (elect->again) {
         elect->again = false;
         if (evtimer_add(elect->pause, &pause) != 0) elect_leave(elect, EXIT_SYSTEM);
@@ -223,7 +223,7 @@ static void elect_ended(quorlock_candidate *candidate, int status, const char *t
     if (!elect->leaving) {
         say("cannot be a candidate for \"%s\": %s", elect->name, text);
         elect->status = session_refused(status);
-    } else if ((status != QUORLOCK_OK && status != QUORLOCK_LOST) || elect->settings->verbose > 0) {
+    } else if ((status != QUORLOCK_OK && status != QUORLOCK_ERR_LOST) || elect->settings->verbose > 0) {
         say_at(status != QUORLOCK_OK ? LOG_ERR : LOG_INFO, "resigned from \"%s\": %s", elect->name, text);
     }
     session_leave(&elect->session);

@@ -140,8 +140,8 @@ static int observe(struct observation *observation)
 {
     const struct quorlock_observer_options options = {.size = sizeof(options), .changed = changed, .arg = observation};
     quorlock_observer *observer;
-    int status = session_check(&observation->session,
-                               quorlock_observe(&observer, observation->session.client, observation->name, &options));
+    int status = session_check(&observation->session, quorlock_observer_new(&observer, observation->session.client,
+                                                                            observation->name, &options));
 
     return status != 0 ? status : watch_reader(observation);
 }

@@ -173,7 +173,7 @@ static void ls_answered(int status, const struct quorlock_listing *listing, void
     bool json = ls->session.settings->json;
     int failed;
 
-    if (status != QUORLOCK_NOMEM && !ls_keep(ls, listing)) ls->session.status = EXIT_SYSTEM;
+    if (status != QUORLOCK_ERR_NOMEM && !ls_keep(ls, listing)) ls->session.status = EXIT_SYSTEM;
     if (listing->more != 0) return;
     if (ls->session.status == EXIT_SYSTEM) {
         say("out of memory");
@@ -209,5 +209,5 @@ int verb_ls(const struct settings *settings)
     status = session_open(&ls.session, settings);
     if (status != 0) return status;
     return session_run(&ls.session,
-                       session_check(&ls.session, quorlock_list(ls.session.client, pattern, ls_answered, &ls)));
+                       session_check(&ls.session, quorlock_client_list(ls.session.client, pattern, ls_answered, &ls)));
 }

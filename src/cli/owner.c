@@ -108,7 +108,7 @@ const char *owner_parent(const struct settings *settings, const char *holder)
 
     if (around == NULL) return "";
     if (strcmp(holder, OWNER_READERS) == 0) return around_locks(settings) ? parent_reads : "";
-    return quorlock_same_owner(holder, around) != 0 ? parent : "";
+    return quorlock_owner_equals(holder, around) != 0 ? parent : "";
 }
 
 const char *owner_parent_in(const struct settings *settings, const char *message)

@@ -43,7 +43,7 @@ static struct answers count_answers(const struct quorlock_report *report)
             if (node->type != NULL) answers.type = node->type;
         } else if (is_in_state(node, "held")) {
             answers.held++;
-            answers.several |= answers.holder != NULL && quorlock_same_owner(answers.holder, node->holder) == 0;
+            answers.several |= answers.holder != NULL && quorlock_owner_equals(answers.holder, node->holder) == 0;
             answers.holder = node->holder;
         }
     }
@@ -487,14 +487,14 @@ void report_held(const struct settings *settings, const struct quorlock_result *
 
 size_t report_quorum(const struct settings *settings, const struct quorlock_result *result)
 {
-    return settings->values.client.policy == QUORLOCK_ALL ? result->n_votes : result->n_votes / 2 + 1;
+    return settings->values.client.policy == QUORLOCK_POLICY_ALL ? result->n_votes : result->n_votes / 2 + 1;
 }
 
 bool report_is_held(const struct settings *settings, const struct quorlock_result *result)
 {
     bool enough_votes = (size_t)result->granted + result->refused >= report_quorum(settings, result);
 
-    return result->status == QUORLOCK_HELD || (result->status == QUORLOCK_TIMEDOUT && enough_votes);
+    return result->status == QUORLOCK_ERR_HELD || (result->status == QUORLOCK_ERR_TIMEDOUT && enough_votes);
 }
 
 /* Return on how many nodes the key is certainly gone after a release. */

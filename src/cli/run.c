@@ -28,7 +28,7 @@ struct run {
     const struct settings *settings;
     char *name; /* all keys, for messages */
     char *keys; /* all keys, one a line */
-    quorlock *lock;
+    quorlock_lock *lock;
     struct supervisor supervisor;
     struct metrics metrics;
     enum run_state state;
@@ -39,7 +39,7 @@ struct run {
     char refusal[LAST_RESULT_SIZE]; /* the result of an acquire that failed */
 };
 
-static void released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct run *run = arg;
 
@@ -70,23 +70,23 @@ static void run_finish(struct run *run, int status)
     run->status = status;
     say_within(100);
     /* Where the command did not run, another machine may run it: --keep keeps nothing. */
-    if ((ran ? quorlock_release : quorlock_undo)(run->lock, released, run) != 0) session_leave(&run->session);
+    if ((ran ? quorlock_lock_release : quorlock_lock_undo)(run->lock, released, run) != 0) session_leave(&run->session);
 }
 
 static uint32_t run_valid_ms(void *arg)
 {
     const struct run *run = arg;
 
-    return quorlock_valid_ms(run->lock);
+    return quorlock_lock_valid_ms(run->lock);
 }
 
-static void lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct run *run = arg;
 
     (void)lock;
     if (run->supervisor.state == SUPERVISE_IDLE) return;
-    if (loss->reason == QUORLOCK_LOST_MAX_HOLD)
+    if (loss->reason == QUORLOCK_LOSS_MAX_HOLD)
         say("--max-hold of %u ms is over: \"%s\" is not renewed any more", run->settings->max_hold_ms, run->name);
     supervise_lose(&run->supervisor, loss->remaining_ms);
     if (run->settings->verbose > 0) report_votes(loss->votes, loss->n_votes);
@@ -113,7 +113,7 @@ static void end_wait(struct run *run, int number, bool typed)
     run->signal = number;
     if (typed) run->supervisor.die_of = number;
     /* acquired() comes with CANCELED, or with a grant, which it releases. */
-    if (quorlock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
+    if (quorlock_lock_cancel(run->lock) != 0) run_finish(run, EXIT_SIGNAL + number);
 }
 
 static void run_signaled(void *arg, int number, bool typed)
@@ -135,7 +135,7 @@ static void say_granted(const struct run *run, const struct quorlock_result *res
     text_format(&line, "granted \"%s\"", run->name);
     if (run->settings->permits != 0) text_format(&line, " slot %u of %u", result->slot, run->settings->permits);
     text_format(&line, " by %u of %zu nodes in %.1f ms, valid %u ms, owner ", result->granted, result->n_votes,
-                (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_valid_ms(run->lock));
+                (double)(warden_now_us() - run->asked_us) / 1000.0, quorlock_lock_valid_ms(run->lock));
     owner_short(&line, result->token != NULL ? result->token : "");
     if (result->fence != 0) text_format(&line, ", fence %" PRIu64, result->fence);
     say_text(LOG_INFO, &line);
@@ -170,8 +170,8 @@ static bool run_set_environment(const struct run *run, const char *owner, uint64
 /* granted - start the command, unless a signal came or the lock is not valid any more. */
 static void granted(struct run *run, const struct quorlock_result *result)
 {
-    const char *owner = quorlock_token(run->lock);
-    uint64_t fence = quorlock_fence(run->lock), deadline_us;
+    const char *owner = quorlock_lock_token(run->lock);
+    uint64_t fence = quorlock_lock_fence(run->lock), deadline_us;
 
     /* A signal that was not read yet came during the wait, so the command must not start. It is too late to cancel, so
        end_wait releases the lock. */
@@ -218,7 +218,7 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     int status = session_refused(result->status);
     const char *why = quorlock_status_text(result->status);
 
-    if (result->status == QUORLOCK_INVAL) why = "the nodes refuse the settings of this client";
+    if (result->status == QUORLOCK_ERR_INVAL) why = "the nodes refuse the settings of this client";
     if (run->signal != 0) {
         status = EXIT_SIGNAL + run->signal;
     } else if (report_is_held(run->settings, result)) {
@@ -236,7 +236,7 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
     session_leave(&run->session);
 }
 
-static void acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct run *run = arg;
 
@@ -253,7 +253,7 @@ static int run_ask_library(struct run *run)
 {
     const struct settings *settings = run->settings;
     uint32_t lease_ms = session_lease_ms(settings);
-    struct quorlock_options options = {
+    struct quorlock_lock_options options = {
         .size = sizeof(options),
         .lease_ms = lease_ms,
         .wait_ms = settings->values.wait_ms,
@@ -265,16 +265,17 @@ static int run_ask_library(struct run *run)
         .keep_ms = settings->keep_ms,
         .fair = settings->fair,
     };
-    int status = quorlock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
+    int status = quorlock_lock_new(&run->lock, run->session.client, settings->words, settings->n_words, &options);
     int failed;
 
     if (status == 0) {
-        quorlock_on_lost(run->lock, lost, run);
+        quorlock_lock_set_on_lost(run->lock, lost, run);
         run->asked_us = warden_now_us();
-        status = quorlock_acquire(run->lock, acquired, run);
+        status = quorlock_lock_acquire(run->lock, acquired, run);
     }
     failed = session_check(&run->session, status);
-    if (status == QUORLOCK_INVAL && settings->values.client.max_lease_ms == 0 && lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
+    if (status == QUORLOCK_ERR_INVAL && settings->values.client.max_lease_ms == 0 &&
+        lease_ms > QUORLOCK_LEASE_MS_DEFAULT)
         say("such a lease needs a longer max lease on the nodes and at all their clients: "
             "'quorlock bootstrap --reconfigure --max-lease %ums', then --max-lease %ums or "
             "QUORLOCK_MAX_LEASE=%ums",

@@ -79,19 +79,19 @@ int session_exit(int status)
 {
     switch (status) {
     case QUORLOCK_OK: return EXIT_OK;
-    case QUORLOCK_INVAL:
-    case QUORLOCK_UNSUPPORTED: return EXIT_USAGE;
-    case QUORLOCK_NOMEM: return EXIT_SYSTEM;
-    case QUORLOCK_AUTH:
-    case QUORLOCK_FOREIGN:
-    case QUORLOCK_PROTO: return EXIT_CONFIG;
+    case QUORLOCK_ERR_INVAL:
+    case QUORLOCK_ERR_UNSUPPORTED: return EXIT_USAGE;
+    case QUORLOCK_ERR_NOMEM: return EXIT_SYSTEM;
+    case QUORLOCK_ERR_AUTH:
+    case QUORLOCK_ERR_FOREIGN:
+    case QUORLOCK_ERR_PROTO: return EXIT_CONFIG;
     default: return EXIT_NO_QUORUM;
     }
 }
 
 int session_refused(int status)
 {
-    return status == QUORLOCK_INVAL ? EXIT_CONFIG : session_exit(status);
+    return status == QUORLOCK_ERR_INVAL ? EXIT_CONFIG : session_exit(status);
 }
 
 /* session_make_label - write the default label, which names host and process, so that people can find the holder. */
@@ -115,7 +115,7 @@ static int make_client(struct session *session)
     struct credentials credentials;
     int status;
 
-    if (list == NULL) return QUORLOCK_NOMEM;
+    if (list == NULL) return QUORLOCK_ERR_NOMEM;
     options.size = sizeof(options);
     options.log = log_line;
     options.log_arg = session;
@@ -125,7 +125,7 @@ static int make_client(struct session *session)
     if (options.owner_label == NULL) options.owner_label = label;
     status = credentials_read(&credentials, values, session->error, sizeof(session->error));
     /* A unit starts its service again: somebody may just be writing the file, or giving it to the service's user. */
-    if (status == QUORLOCK_INVAL && session->settings->command != NULL) status = QUORLOCK_AUTH;
+    if (status == QUORLOCK_ERR_INVAL && session->settings->command != NULL) status = QUORLOCK_ERR_AUTH;
     credentials_give(&options, &credentials, values);
     values_nodes(&options, nodes, list);
     if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
@@ -165,7 +165,7 @@ static struct event_base *make_loop(void)
 
 int session_try(struct session *session, const struct settings *settings)
 {
-    int status = QUORLOCK_NOMEM;
+    int status = QUORLOCK_ERR_NOMEM;
 
     event_set_log_callback(hush);
     event_set_fatal_callback(die);
@@ -197,14 +197,14 @@ int session_open(struct session *session, const struct settings *settings)
     int status = session_try(session, settings);
 
     if (status != 0) say("%s", session->error);
-    if (status == QUORLOCK_INVAL || status == QUORLOCK_AUTH) session_blame(settings);
+    if (status == QUORLOCK_ERR_INVAL || status == QUORLOCK_ERR_AUTH) session_blame(settings);
     return session_exit(status);
 }
 
 int session_check(const struct session *session, int status)
 {
     if (status != 0) say("%s", quorlock_client_error(session->client));
-    if (status == QUORLOCK_INVAL) session_blame(session->settings);
+    if (status == QUORLOCK_ERR_INVAL) session_blame(session->settings);
     return session_exit(status);
 }
 

@@ -69,7 +69,7 @@ static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
  * library has room for, if that is less. */
 static uint32_t choose_grace_ms(const quorlock_client *client, uint32_t lease_ms)
 {
-    uint32_t most_ms = quorlock_lost_margin_max_ms(client, lease_ms, 0);
+    uint32_t most_ms = quorlock_client_lost_margin_max_ms(client, lease_ms, 0);
     uint32_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
 
     if (grace_ms > most_ms) grace_ms = most_ms;

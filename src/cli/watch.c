@@ -279,7 +279,7 @@ static void watch_answered(int status, const struct quorlock_report *report, voi
     struct watch *watch = query->watch;
 
     query->pending = false;
-    if (status == QUORLOCK_CLOSED || watch->ended) return;
+    if (status == QUORLOCK_ERR_CLOSED || watch->ended) return;
     watch_answer(&watch->state, query->key, query->node, report, query->asked_us, read_time().now_us);
     if (watch->state.failed) {
         end_without_memory(watch);
@@ -298,7 +298,7 @@ static int watch_ask(struct query *query)
 
     if (query->pending) return 0;
     query->asked_us = read_time().now_us;
-    status = quorlock_inspect_node(watch->session.client, query->node, name, watch_answered, query);
+    status = quorlock_client_inspect_node(watch->session.client, query->node, name, watch_answered, query);
     query->pending = status == 0;
     return status;
 }

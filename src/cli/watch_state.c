@@ -133,7 +133,7 @@ void watch_answer(struct watch_state *state, size_t key, size_t node, const stru
 
 static bool are_same(const char *holder, const char *other)
 {
-    return holder != NULL && other != NULL && quorlock_same_owner(holder, other) != 0;
+    return holder != NULL && other != NULL && quorlock_owner_equals(holder, other) != 0;
 }
 
 bool watch_is_named(const struct watch_key *key, const struct watch_vote *vote)

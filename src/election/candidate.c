@@ -27,7 +27,7 @@ enum candidate_state {
 
 struct quorlock_candidate {
     struct member member; /* its deadline ends the pause */
-    struct quorlock *lock;
+    struct quorlock_lock *lock;
     struct quorlock_candidate_options options;
     enum candidate_state state;
     uint32_t soon; /* how often in a row it was deposed soon (election_stand_us) */
@@ -93,17 +93,17 @@ static void wait_ended(struct quorlock_candidate *candidate, const struct quorlo
             candidate->options.elected(candidate, result->fence, candidate->options.arg);
         break;
     /* These pass: stand again after a pause. */
-    case QUORLOCK_HELD:
-    case QUORLOCK_NOQUORUM:
-    case QUORLOCK_TIMEDOUT:
-    case QUORLOCK_LOST:
-    case QUORLOCK_NOMEM:
-    case QUORLOCK_STATE: pause_before(candidate, 0, 0); break;
+    case QUORLOCK_ERR_HELD:
+    case QUORLOCK_ERR_NOQUORUM:
+    case QUORLOCK_ERR_TIMEDOUT:
+    case QUORLOCK_ERR_LOST:
+    case QUORLOCK_ERR_NOMEM:
+    case QUORLOCK_ERR_STATE: pause_before(candidate, 0, 0); break;
     default: candidate_end(candidate, result->status, result->text); break;
     }
 }
 
-static void candidate_on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void candidate_on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
 
@@ -124,7 +124,7 @@ static void candidate_on_acquired(quorlock *lock, const struct quorlock_result *
 
 static int candidate_ask(struct quorlock_candidate *candidate)
 {
-    int status = quorlock_acquire(candidate->lock, candidate_on_acquired, candidate);
+    int status = quorlock_lock_acquire(candidate->lock, candidate_on_acquired, candidate);
 
     if (status == 0) {
         candidate->owed++;
@@ -133,7 +133,7 @@ static int candidate_ask(struct quorlock_candidate *candidate)
     return status;
 }
 
-static void candidate_on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void candidate_on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
     uint64_t now_us = runtime_now_us(candidate_runtime_of(candidate));
@@ -170,7 +170,7 @@ static void candidate_take_turn(struct member *member)
 
 /* ---- resigning ---- */
 
-static void candidate_on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void candidate_on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct quorlock_candidate *candidate = arg;
 
@@ -180,14 +180,15 @@ static void candidate_on_released(quorlock *lock, const struct quorlock_result *
         reap(candidate);
     } else if (candidate->state == CANDIDATE_RESIGNING) {
         /* Only the answers to the release show that the lock was lost before. */
-        candidate_end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_LOST : result->status, result->text);
+        candidate_end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_ERR_LOST : result->status,
+                      result->text);
     }
 }
 
 static void give_back(struct quorlock_candidate *candidate)
 {
     candidate->state = CANDIDATE_RESIGNING;
-    if (quorlock_release(candidate->lock, candidate_on_released, candidate) == 0) {
+    if (quorlock_lock_release(candidate->lock, candidate_on_released, candidate) == 0) {
         candidate->owed++;
     } else {
         /* Not after a loss: there is nothing to release. */
@@ -195,19 +196,19 @@ static void give_back(struct quorlock_candidate *candidate)
     }
 }
 
-int quorlock_resign(quorlock_candidate *candidate)
+int quorlock_candidate_resign(quorlock_candidate *candidate)
 {
     struct runtime *runtime;
 
-    if (candidate == NULL) return QUORLOCK_INVAL;
+    if (candidate == NULL) return QUORLOCK_ERR_INVAL;
     runtime = candidate_runtime_of(candidate);
-    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
+    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_ERR_CLOSED);
     switch (candidate->state) {
     case CANDIDATE_WAITING:
         candidate->led = false;
         candidate->state = CANDIDATE_RESIGNING;
         /* candidate_on_acquired() follows with CANCELED, or with a grant, which it releases. */
-        (void)quorlock_cancel(candidate->lock);
+        (void)quorlock_lock_cancel(candidate->lock);
         return 0;
     case CANDIDATE_LEADING:
     case CANDIDATE_PAUSING:
@@ -220,18 +221,18 @@ int quorlock_resign(quorlock_candidate *candidate)
     case CANDIDATE_RESIGNING:
     case CANDIDATE_ENDING: break;
     }
-    return runtime_fail(runtime, QUORLOCK_STATE, "the candidate does not stand, or has resigned already");
+    return runtime_fail(runtime, QUORLOCK_ERR_STATE, "the candidate does not stand, or has resigned already");
 }
 
 /* ---- life ---- */
 
-int quorlock_stand(quorlock_candidate *candidate)
+int quorlock_candidate_stand(quorlock_candidate *candidate)
 {
     struct runtime *runtime = candidate_runtime_of(candidate);
 
-    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
+    if (runtime->closing || candidate->freed) return runtime_fail_plainly(runtime, QUORLOCK_ERR_CLOSED);
     if (candidate->state != CANDIDATE_IDLE)
-        return runtime_fail(runtime, QUORLOCK_STATE,
+        return runtime_fail(runtime, QUORLOCK_ERR_STATE,
                             "the candidate stands already, or its callback ended has not run yet");
     candidate->soon = 0;
     return candidate_ask(candidate);
@@ -241,20 +242,20 @@ int quorlock_stand(quorlock_candidate *candidate)
 static int make_lock(struct quorlock_candidate *candidate, const char *name)
 {
     const struct quorlock_candidate_options *given = &candidate->options;
-    const struct quorlock_options options = {.size = sizeof(options),
-                                             .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                             .lease_ms = given->lease_ms,
-                                             .renew_ms = given->renew_ms,
-                                             .lost_margin_ms = given->lost_margin_ms,
-                                             .fence_ttl_ms = given->fence_ttl_ms,
-                                             .label = given->advertise,
-                                             .fencing = 1};
+    const struct quorlock_lock_options options = {.size = sizeof(options),
+                                                  .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                                  .lease_ms = given->lease_ms,
+                                                  .renew_ms = given->renew_ms,
+                                                  .lost_margin_ms = given->lost_margin_ms,
+                                                  .fence_ttl_ms = given->fence_ttl_ms,
+                                                  .label = given->advertise,
+                                                  .fencing = 1};
     int status = lock_new(&candidate->lock, candidate->member.all->locks, &name, 1, &options);
 
     if (status != 0) return status;
     candidate->lease_us = candidate->lock->terms->config.lease_us;
     candidate->options.advertise = NULL;
-    quorlock_on_lost(candidate->lock, candidate_on_lost, candidate);
+    quorlock_lock_set_on_lost(candidate->lock, candidate_on_lost, candidate);
     return 0;
 }
 
@@ -264,7 +265,7 @@ static void close_candidate(struct member *member)
 
     if (candidate->freed || candidate->state == CANDIDATE_IDLE || candidate->state == CANDIDATE_ENDING) return;
     list_remove(&member->all->due, &member->in_due);
-    candidate_end(candidate, QUORLOCK_CLOSED, quorlock_status_text(QUORLOCK_CLOSED));
+    candidate_end(candidate, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
 }
 
 int candidate_new(quorlock_candidate **ret, struct elections *all, const char *name,
@@ -282,7 +283,7 @@ int candidate_new(quorlock_candidate **ret, struct elections *all, const char *n
     if (status == 0) status = options_advertise(options.advertise, &runtime->error);
     if (status != 0) return status;
     candidate = alloc_zero(&runtime->alloc, sizeof(*candidate));
-    if (candidate == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (candidate == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     candidate->options = options;
     candidate->member.take_turn = candidate_take_turn;
     candidate->member.close = close_candidate;
@@ -303,7 +304,7 @@ void quorlock_candidate_free(quorlock_candidate *candidate)
     candidate->freed = true;
     runtime_wake_at(candidate_runtime_of(candidate), &candidate->member.waker, UINT64_MAX);
     list_remove(&candidate->member.all->due, &candidate->member.in_due);
-    quorlock_free(candidate->lock);
+    quorlock_lock_free(candidate->lock);
     reap(candidate);
 }
 
@@ -315,10 +316,10 @@ void candidate_show_in(quorlock_candidate *candidate, struct expiry *shown)
 /* Rule 13.1. */
 uint32_t quorlock_candidate_valid_ms(const quorlock_candidate *candidate)
 {
-    return candidate->state == CANDIDATE_LEADING && !candidate->freed ? quorlock_valid_ms(candidate->lock) : 0;
+    return candidate->state == CANDIDATE_LEADING && !candidate->freed ? quorlock_lock_valid_ms(candidate->lock) : 0;
 }
 
 uint64_t quorlock_candidate_term(const quorlock_candidate *candidate)
 {
-    return quorlock_candidate_valid_ms(candidate) > 0 ? quorlock_fence(candidate->lock) : 0;
+    return quorlock_candidate_valid_ms(candidate) > 0 ? quorlock_lock_fence(candidate->lock) : 0;
 }

@@ -63,12 +63,12 @@ void elections_stop(struct elections *all)
 
 int elections_check(struct elections *all, const void *ret, const char *what)
 {
-    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_CLOSED);
+    if (all->runtime->closing) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_CLOSED);
     if (ret == NULL) {
-        return runtime_fail(all->runtime, QUORLOCK_INVAL, "ret is NULL: there is no place for the %s", what);
+        return runtime_fail(all->runtime, QUORLOCK_ERR_INVAL, "ret is NULL: there is no place for the %s", what);
     }
     if (all->runtime->options.dialect == QUORLOCK_DIALECT_PLAIN) return 0;
-    return runtime_fail(all->runtime, QUORLOCK_UNSUPPORTED,
+    return runtime_fail(all->runtime, QUORLOCK_ERR_UNSUPPORTED,
                         "the redisson dialect has no elections: its locks have no fencing tokens, and a term is one. "
                         "Use a client of the plain dialect");
 }

@@ -144,7 +144,7 @@ static void observer_on_report(int status, const struct quorlock_report *report,
         if (!observer->member.all->runtime->closing) observer_destroy(&observer->member);
         return;
     }
-    if (status == QUORLOCK_CLOSED || observer->member.all->runtime->closing) return;
+    if (status == QUORLOCK_ERR_CLOSED || observer->member.all->runtime->closing) return;
     changed = election_observe(&observer->view, observer_judge(report, &leader), &leader);
     if (observer->again) {
         observer_look(observer);
@@ -223,14 +223,14 @@ static int observer_check(struct elections *all, const void *place, const char *
 
     if (status == 0) status = options_key(name, &runtime->options, &runtime->error);
     if (status != 0) return status;
-    if (given == NULL) return runtime_fail(runtime, QUORLOCK_INVAL, "options is NULL: the callback is needed");
+    if (given == NULL) return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "options is NULL: the callback is needed");
     status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_observer_options", &runtime->error);
     if (status != 0) return status;
     if (ret->changed == NULL)
-        return runtime_fail(runtime, QUORLOCK_INVAL, "changed is NULL: an observer needs its callback");
+        return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "changed is NULL: an observer needs its callback");
     if (ret->poll_ms == 0) ret->poll_ms = POLL_MS;
     if (ret->poll_ms >= POLL_MS_MIN && ret->poll_ms <= POLL_MS_MAX) return 0;
-    return runtime_fail(runtime, QUORLOCK_INVAL, "poll_ms is %u: it must be %u to %u", ret->poll_ms, POLL_MS_MIN,
+    return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "poll_ms is %u: it must be %u to %u", ret->poll_ms, POLL_MS_MIN,
                         POLL_MS_MAX);
 }
 
@@ -244,7 +244,7 @@ int observer_new(quorlock_observer **ret, struct elections *all, const char *nam
 
     if (status != 0) return status;
     observer = alloc_zero(&runtime->alloc, sizeof(*observer) + strlen(name) + 1);
-    if (observer == NULL) return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+    if (observer == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     observer->options = options;
     observer->member.close = stop_looking;
     observer->member.destroy = observer_destroy;

@@ -5,6 +5,6 @@
 
 struct elections;
 
-/* observer_new - implement quorlock_observe. */
+/* observer_new - implement quorlock_observer_new. */
 int observer_new(quorlock_observer **ret, struct elections *, const char *name,
                  const struct quorlock_observer_options *);

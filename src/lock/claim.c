@@ -123,7 +123,7 @@ static void give_back_block(struct claims *all, struct claim *claim)
     assert(all->blocks.count <= SPARES_MAX);
 }
 
-static struct claim *claim_make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock *handle,
+static struct claim *claim_make(struct claims *all, bool reserve, struct keylist *keylist, struct quorlock_lock *handle,
                                 struct terms *terms)
 {
     struct claim *claim = take_block(all, reserve);
@@ -140,7 +140,7 @@ static struct claim *claim_make(struct claims *all, bool reserve, struct keylist
     return claim;
 }
 
-struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
+struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quorlock_lock *handle, struct terms *terms,
                         struct named_owner *named)
 {
     struct claim *claim = claim_make(all, false, keylist, handle, terms);
@@ -154,8 +154,8 @@ struct claim *claim_new(struct claims *all, struct keylist *keylist, struct quor
     return claim;
 }
 
-struct claim *claim_expand(struct claims *all, struct keylist *keylist, struct quorlock *handle, struct terms *terms,
-                           const struct core_compact *record)
+struct claim *claim_expand(struct claims *all, struct keylist *keylist, struct quorlock_lock *handle,
+                           struct terms *terms, const struct core_compact *record)
 {
     struct runtime *runtime = all->runtime;
     struct claim *claim = claim_make(all, true, keylist, handle, terms);
@@ -259,13 +259,13 @@ static void claim_give_back(struct claim *claim)
     assert(core_phase_now(claim->core) == CORE_IDLE);
 }
 
-int claim_release(struct claim *claim, struct quorlock *releaser, const struct lock_callback *callback)
+int claim_release(struct claim *claim, struct quorlock_lock *releaser, const struct lock_callback *callback)
 {
     struct core_event nobody_wants = {.type = CORE_EV_CANCEL, .cancel = {.status = CORE_CANCELED}};
     int status = core_may_release(claim->core);
 
     assert(claim->holds == 1 && claim->pending_holds.count == 0);
-    if (status != 0 && (status != QUORLOCK_BUSY || claim->releaser != NULL)) return status;
+    if (status != 0 && (status != QUORLOCK_ERR_BUSY || claim->releaser != NULL)) return status;
     if (status == 0) claim_give_back(claim);
     claim->releaser = releaser;
     claim->released = *callback;

@@ -17,14 +17,15 @@ void claims_start(struct claims *, struct runtime *);
 void claims_stop(struct claims *);
 /* claim_new - make a claim for that handle; NULL: out of memory. claim_expand - make the claim again from its record;
  * out of memory it may take the last blocks that are kept. */
-struct claim *claim_new(struct claims *, struct keylist *, struct quorlock *, struct terms *, struct named_owner *);
-struct claim *claim_expand(struct claims *, struct keylist *, struct quorlock *, struct terms *,
+struct claim *claim_new(struct claims *, struct keylist *, struct quorlock_lock *, struct terms *,
+                        struct named_owner *);
+struct claim *claim_expand(struct claims *, struct keylist *, struct quorlock_lock *, struct terms *,
                            const struct core_compact *);
 /* claim_agree - go on by the terms of the handle to which the acquire was handed off. */
 void claim_agree(struct claim *, struct terms *);
 /* claim_release - begin to release the keys, for the last handle that held them. 0 or a status.
  * claim_let_go - release the keys if no handle holds them any more. */
-int claim_release(struct claim *, struct quorlock *, const struct lock_callback *);
+int claim_release(struct claim *, struct quorlock_lock *, const struct lock_callback *);
 void claim_let_go(struct claim *);
 /* claim_wake - the claim's deadline has come.
  * claim_on_node_state - a node's state changed.

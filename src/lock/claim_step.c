@@ -472,7 +472,8 @@ static uint32_t late_nodes(const struct runtime *runtime)
     return late;
 }
 
-int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct core_acquire *acquire, bool promised)
+int claim_acquire(struct claim *claim, struct quorlock_lock *acquirer, const struct core_acquire *acquire,
+                  bool promised)
 {
     unsigned char random[CORE_RANDOM_SIZE];
     struct core_event event = {
@@ -482,7 +483,7 @@ int claim_acquire(struct claim *claim, struct quorlock *acquirer, const struct c
     claim_check(claim);
     assert(claim->acquirer == NULL && claim->holds == 0);
     if (!claim_draw(claim, random)) event.random = NULL;
-    if (event.random == NULL && !promised) return QUORLOCK_STATE;
+    if (event.random == NULL && !promised) return QUORLOCK_ERR_STATE;
     event.acquire.late = late_nodes(claim->all->runtime);
     catch_up(claim);
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {

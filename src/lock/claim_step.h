@@ -19,7 +19,7 @@
 #include "lock/terms.h"
 
 struct claim;
-struct quorlock;
+struct quorlock_lock;
 
 /* What a claim reports to the files above it. */
 struct claim_events {
@@ -66,7 +66,7 @@ struct claims {
 };
 
 struct lock_callback {
-    quorlock_cb call;
+    quorlock_lock_cb call;
     void *arg;
     uint64_t begun_us;
 };
@@ -74,7 +74,7 @@ struct lock_callback {
 struct claim {
     struct claims *all;
     struct keylist *keylist;
-    struct quorlock *handle; /* that made it; NULL when that was freed */
+    struct quorlock_lock *handle; /* that made it; NULL when that was freed */
     struct requester requester;
     struct applicant applicant;
     struct waker waker;
@@ -92,8 +92,8 @@ struct claim {
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
     uint32_t late_ms;          /* by so much its next report is late */
     uint64_t fault_us;         /* when a made-up fault happens; 0: never */
-    struct quorlock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
-    struct lock_callback released;                   /* the releaser's */
+    struct quorlock_lock *acquirer, *extender, *releaser; /* handles whose operation is in flight */
+    struct lock_callback released;                        /* the releaser's */
 
     uint32_t pins;             /* callbacks of it on the stack */
     uint32_t in_flight;        /* requests whose answers come to it */
@@ -126,7 +126,7 @@ struct core_completion claim_dispatch(struct claim *);
 /* claim_acquire - begin to ask for that handle, or, where it is behind others, to wait for a notice. promised: the call
  * of the user has returned, so out of random bytes or memory the attempt waits; else that is STATE or NOMEM. 0 or a
  * status. claim_abandon - end that without a callback. */
-int claim_acquire(struct claim *, struct quorlock *, const struct core_acquire *, bool promised);
+int claim_acquire(struct claim *, struct quorlock_lock *, const struct core_acquire *, bool promised);
 void claim_abandon(struct claim *);
 /* claim_begin_admitted - begin what the claim waits for, now that there is room; see struct admission. */
 bool claim_begin_admitted(struct applicant *);

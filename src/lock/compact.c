@@ -6,24 +6,24 @@
 #include "base/trace.h"
 #include "lock/message.h"
 
-static const struct core_config *config_of(const struct quorlock *lock)
+static const struct core_config *config_of(const struct quorlock_lock *lock)
 {
     return &lock->terms->config;
 }
 
-static uint64_t lost_at(const struct quorlock *lock)
+static uint64_t lost_at(const struct quorlock_lock *lock)
 {
     return core_compact_lost_at(handle_record(lock), config_of(lock));
 }
 
 /* When the lock must be renewed, or its loss noticed. */
-static uint64_t due_at(const struct quorlock *lock)
+static uint64_t due_at(const struct quorlock_lock *lock)
 {
     return core_compact_deadline(handle_record(lock), config_of(lock));
 }
 
 /* Wake the lock then, or earlier where it needs a repair. */
-static void wake_at(struct quorlock *lock, uint64_t at_us)
+static void wake_at(struct quorlock_lock *lock, uint64_t at_us)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     struct core_node_change nodes[CORE_NODES_MAX];
@@ -38,7 +38,7 @@ static void wake_at(struct quorlock *lock, uint64_t at_us)
 /* ---- from the claim to the record ---- */
 
 /* False: the lock cannot be compact now. */
-static bool write_record(const struct claim *claim, struct quorlock *lock)
+static bool write_record(const struct claim *claim, struct quorlock_lock *lock)
 {
     struct runtime *runtime = claim->all->runtime;
     struct core_compact *record = handle_record_room(lock);
@@ -69,7 +69,7 @@ static bool compact_is_quiet(const struct claim *claim)
 
 void compact_claim(struct claim *claim)
 {
-    struct quorlock *lock = claim->handle;
+    struct quorlock_lock *lock = claim->handle;
     uint64_t deadline_us;
 
     if (lock == NULL || lock->operation != OPERATION_NONE || handle_held(lock) != claim || lock->pins > 0 ||
@@ -97,7 +97,7 @@ void compact_claim(struct claim *claim)
 /* ---- and back ---- */
 
 /* Take the lock out of the lists of what waits and of what was lost. */
-static void compact_leave(struct quorlock *lock, enum handle_state state)
+static void compact_leave(struct quorlock_lock *lock, enum handle_state state)
 {
     assert(handle_is_compact(lock));
     handle_stop_waiting(lock);
@@ -107,7 +107,7 @@ static void compact_leave(struct quorlock *lock, enum handle_state state)
     assert(lock->applicant.waits == CORE_WANTS_NOTHING);
 }
 
-struct claim *compact_expand(struct quorlock *lock)
+struct claim *compact_expand(struct quorlock_lock *lock)
 {
     struct claim *claim = claim_expand(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_record(lock));
 
@@ -122,7 +122,7 @@ struct claim *compact_expand(struct quorlock *lock)
 
 /* ---- without memory ---- */
 
-static void count_end(struct quorlock *lock)
+static void count_end(struct quorlock_lock *lock)
 {
     struct claims *claims = &locks_of(lock)->claims;
     const struct claim_hold hold = {
@@ -133,7 +133,7 @@ static void count_end(struct quorlock *lock)
     if (!handle_record(lock)->whole) claims->counts.degraded--;
 }
 
-void compact_drop(struct quorlock *lock)
+void compact_drop(struct quorlock_lock *lock)
 {
     if (core_compact_holds(handle_record(lock))) count_end(lock);
     compact_leave(lock, HANDLE_EXPANDED);
@@ -141,11 +141,11 @@ void compact_drop(struct quorlock *lock)
     handle_check(lock);
 }
 
-void compact_release(struct quorlock *lock, const struct lock_callback *callback)
+void compact_release(struct quorlock_lock *lock, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
     /* A lost hold is over, wherever a key of it may be left. */
-    int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_NOQUORUM : QUORLOCK_OK;
+    int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_ERR_NOQUORUM : QUORLOCK_OK;
 
     compact_drop(lock);
     lock->acquired_status = status;
@@ -158,7 +158,7 @@ void compact_release(struct quorlock *lock, const struct lock_callback *callback
     handle_check(lock);
 }
 
-static void compact_lose(struct quorlock *lock)
+static void compact_lose(struct quorlock_lock *lock)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     enum core_loss loss = core_compact_lose(handle_record_room(lock), config_of(lock), runtime_now_us(runtime));
@@ -179,14 +179,14 @@ static void compact_lose(struct quorlock *lock)
 /* ---- what comes meanwhile ---- */
 
 /* A repair waits until the renewal is due; then the renewal waits in its place. */
-static void compact_wait_for_room(struct quorlock *lock, enum core_wants wants)
+static void compact_wait_for_room(struct quorlock_lock *lock, enum core_wants wants)
 {
     assert(wants == CORE_WANTS_ROUND || wants == CORE_WANTS_REPAIR);
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, wants, false);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, wants == CORE_WANTS_ROUND ? lost_at(lock) : due_at(lock));
 }
 
-void compact_wake(struct quorlock *lock)
+void compact_wake(struct quorlock_lock *lock)
 {
     struct locks *all = locks_of(lock);
     enum core_wants wants = due_at(lock) <= runtime_now_us(all->runtime) ? CORE_WANTS_ROUND : CORE_WANTS_REPAIR;
@@ -203,7 +203,7 @@ void compact_wake(struct quorlock *lock)
     }
 }
 
-bool compact_begin_admitted(struct quorlock *lock)
+bool compact_begin_admitted(struct quorlock_lock *lock)
 {
     struct claim *claim = compact_expand(lock);
 
@@ -218,14 +218,14 @@ bool compact_begin_admitted(struct quorlock *lock)
     return true;
 }
 
-void compact_node_revived(struct quorlock *lock)
+void compact_node_revived(struct quorlock_lock *lock)
 {
     handle_check(lock);
     if (core_compact_holds(handle_record(lock)) && lock->applicant.waits == CORE_WANTS_NOTHING)
         wake_at(lock, due_at(lock));
 }
 
-void compact_clock_stepped(struct quorlock *lock, uint32_t node, uint64_t before_us)
+void compact_clock_stepped(struct quorlock_lock *lock, uint32_t node, uint64_t before_us)
 {
     struct claim *claim = core_compact_holds(handle_record(lock)) ? compact_expand(lock) : NULL;
 

@@ -26,16 +26,16 @@
  * may be gone afterwards. */
 void compact_claim(struct claim *);
 /* compact_expand - make the claim of a compact lock again; the caller steps it next. NULL: out of memory. */
-struct claim *compact_expand(struct quorlock *);
+struct claim *compact_expand(struct quorlock_lock *);
 /* compact_drop - end the hold of a compact lock without memory; its keys expire.
  * compact_release - the same, with a callback. */
-void compact_drop(struct quorlock *);
-void compact_release(struct quorlock *, const struct lock_callback *);
+void compact_drop(struct quorlock_lock *);
+void compact_release(struct quorlock_lock *, const struct lock_callback *);
 /* compact_wake - serve the deadline of a compact lock.
  * compact_begin_admitted - renew it, now that there is room; see struct admission.
  * compact_node_revived - look whether it needs a repair, for a node was restarted.
  * compact_clock_stepped - as claim_clock_stepped. */
-void compact_wake(struct quorlock *);
-bool compact_begin_admitted(struct quorlock *);
-void compact_node_revived(struct quorlock *);
-void compact_clock_stepped(struct quorlock *, uint32_t node, uint64_t before_us);
+void compact_wake(struct quorlock_lock *);
+bool compact_begin_admitted(struct quorlock_lock *);
+void compact_node_revived(struct quorlock_lock *);
+void compact_clock_stepped(struct quorlock_lock *, uint32_t node, uint64_t before_us);

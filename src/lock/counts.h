@@ -6,13 +6,13 @@
 
 #include "base/histogram.h"
 
-#define COUNTS_STATUSES (-QUORLOCK_UNSUPPORTED + 1)
-#define COUNTS_LOSSES   (QUORLOCK_LOST_CLOCK + 1)
+#define COUNTS_STATUSES (-QUORLOCK_ERR_UNSUPPORTED + 1)
+#define COUNTS_LOSSES   (QUORLOCK_LOSS_CLOCK + 1)
 
 struct counts {
     struct quorlock_histogram acquires[COUNTS_STATUSES]; /* by -status */
     struct quorlock_histogram holds;
-    uint64_t losses[COUNTS_LOSSES]; /* by enum quorlock_lost_reason */
+    uint64_t losses[COUNTS_LOSSES]; /* by enum quorlock_loss_reason */
     uint64_t renewals, renewals_failed, degradations;
     uint64_t held, degraded, waiting; /* now */
 };

@@ -11,10 +11,10 @@
 /* ---- its block ---- */
 
 /* Make a zeroed handle with room for a record; NULL: out of memory. */
-static struct quorlock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
+static struct quorlock_lock *make_block(const struct alloc *alloc, const struct core_config *config, bool named)
 {
-    size_t size = offsetof(struct quorlock, pending) + core_compact_size(config);
-    struct quorlock *lock = alloc_zero(alloc, size > sizeof(*lock) ? size : sizeof(*lock));
+    size_t size = offsetof(struct quorlock_lock, pending) + core_compact_size(config);
+    struct quorlock_lock *lock = alloc_zero(alloc, size > sizeof(*lock) ? size : sizeof(*lock));
 
     if (lock == NULL || !named) return lock;
     lock->reentrant = alloc_zero(alloc, sizeof(*lock->reentrant));
@@ -26,18 +26,18 @@ static struct quorlock *make_block(const struct alloc *alloc, const struct core_
     return lock;
 }
 
-static void free_block(const struct alloc *alloc, struct quorlock *lock)
+static void free_block(const struct alloc *alloc, struct quorlock_lock *lock)
 {
     alloc_free(alloc, lock->reentrant);
     alloc_free(alloc, lock);
 }
 
-struct quorlock *handle_make(struct locks *all, const struct core_config *config, const char *const *keys,
-                             size_t n_keys, const char *owner)
+struct quorlock_lock *handle_make(struct locks *all, const struct core_config *config, const char *const *keys,
+                                  size_t n_keys, const char *owner)
 {
     const struct alloc *alloc = &all->runtime->alloc;
     /* The key list is made after the handle, for then it mostly lies behind the handle: see PREFETCH_LOCK. */
-    struct quorlock *lock = make_block(alloc, config, owner != NULL);
+    struct quorlock_lock *lock = make_block(alloc, config, owner != NULL);
 
     if (lock == NULL) return NULL;
     lock->keylist = keylist_join(&all->keylists, keys, n_keys, config->permits);
@@ -54,7 +54,7 @@ struct quorlock *handle_make(struct locks *all, const struct core_config *config
     return NULL;
 }
 
-void handle_unmake(struct quorlock *lock)
+void handle_unmake(struct quorlock_lock *lock)
 {
     struct locks *all = locks_of(lock);
     struct keylist *keylist = lock->keylist;
@@ -69,7 +69,7 @@ void handle_unmake(struct quorlock *lock)
 
 /* ---- what goes together ---- */
 
-static void check_rest(const struct quorlock *lock)
+static void check_rest(const struct quorlock_lock *lock)
 {
     (void)lock; /* without assertions */
     assert(lock->reentrant == NULL && lock->operation == OPERATION_NONE);
@@ -79,20 +79,20 @@ static void check_rest(const struct quorlock *lock)
 }
 
 #ifndef NDEBUG
-static enum core_phase held_phase(const struct quorlock *lock)
+static enum core_phase held_phase(const struct quorlock_lock *lock)
 {
     return core_phase_now(handle_held(lock)->core);
 }
 #endif
 
 /* A freed handle holds nothing, and exists only for the callbacks that are due. */
-static void check_freed(const struct quorlock *lock)
+static void check_freed(const struct quorlock_lock *lock)
 {
     (void)lock;
     assert(!handle_is_compact(lock) && lock->holds == 0 && lock->claim == NULL && lock->pending.pending_on == NULL);
 }
 
-static void check_members(const struct quorlock *lock)
+static void check_members(const struct quorlock_lock *lock)
 {
     (void)lock; /* without assertions */
     assert((handle_held(lock) != NULL) == (lock->holds > 0));
@@ -108,7 +108,7 @@ static void check_members(const struct quorlock *lock)
     assert(lock->state != HANDLE_DROPPED || (lock->releases > 0 && lock->holds == 0 && lock->claim == NULL));
 }
 
-void handle_check(const struct quorlock *lock)
+void handle_check(const struct quorlock_lock *lock)
 {
     assert(lock->keylist->users > 0 && lock->terms->users > 0);
     assert(list_has(&lock->in_all) && lock->releases <= locks_of(lock)->releases);
@@ -124,22 +124,22 @@ void handle_check(const struct quorlock *lock)
 
 /* ---- operations and holds ---- */
 
-int handle_begin(struct quorlock *lock, enum operation operation, const struct lock_callback *callback)
+int handle_begin(struct quorlock_lock *lock, enum operation operation, const struct lock_callback *callback)
 {
     assert(lock->operation == OPERATION_NONE && !handle_is_compact(lock));
-    if (lock->state == HANDLE_DROPPED) return QUORLOCK_NOMEM;
+    if (lock->state == HANDLE_DROPPED) return QUORLOCK_ERR_NOMEM;
     lock->pending = (struct pending){.ended = *callback};
     lock->operation = operation;
     return 0;
 }
 
-void handle_end(struct quorlock *lock)
+void handle_end(struct quorlock_lock *lock)
 {
     lock->operation = OPERATION_NONE;
 }
 
 /* Rule 12.1. */
-void handle_share(struct quorlock *lock, struct claim *claim)
+void handle_share(struct quorlock_lock *lock, struct claim *claim)
 {
     assert(claim->keylist == lock->keylist && claim->named == handle_owner(lock));
     assert(lock->holds == 0 || handle_held(lock) == claim);
@@ -153,7 +153,7 @@ void handle_share(struct quorlock *lock, struct claim *claim)
     handle_show(lock);
 }
 
-void handle_unshare(struct quorlock *lock, uint32_t holds)
+void handle_unshare(struct quorlock_lock *lock, uint32_t holds)
 {
     struct claim *claim = handle_held(lock);
 
@@ -169,13 +169,13 @@ void handle_unshare(struct quorlock *lock, uint32_t holds)
     handle_show(lock);
 }
 
-bool handle_asks(const struct quorlock *lock)
+bool handle_asks(const struct quorlock_lock *lock)
 {
     return lock->claim != NULL && lock->claim->acquirer == lock;
 }
 
 /* Leave the claim, which ends alone what it has still to do. */
-static void part(struct quorlock *lock)
+static void part(struct quorlock_lock *lock)
 {
     struct claim *claim = lock->claim;
 
@@ -187,12 +187,12 @@ static void part(struct quorlock *lock)
 }
 
 /* Leave a claim that is still busy with an earlier hold: the handle need not wait. */
-static void part_from_busy(struct quorlock *lock)
+static void part_from_busy(struct quorlock_lock *lock)
 {
     if (lock->claim != NULL && !core_may_acquire(lock->claim->core)) part(lock);
 }
 
-void handle_agree(struct quorlock *lock, struct terms *terms)
+void handle_agree(struct quorlock_lock *lock, struct terms *terms)
 {
     struct locks *all = locks_of(lock);
     struct terms *before = lock->terms;
@@ -202,21 +202,21 @@ void handle_agree(struct quorlock *lock, struct terms *terms)
     terms_leave(&all->claims.terms, &all->runtime->alloc, before);
 }
 
-static int begin_to_ask(struct quorlock *lock, const struct core_acquire *acquire, bool promised)
+static int begin_to_ask(struct quorlock_lock *lock, const struct core_acquire *acquire, bool promised)
 {
     int status;
 
     if (lock->claim == NULL) {
         lock->claim = claim_new(&locks_of(lock)->claims, lock->keylist, lock, lock->terms, handle_owner(lock));
     }
-    if (lock->claim == NULL) return QUORLOCK_NOMEM;
+    if (lock->claim == NULL) return QUORLOCK_ERR_NOMEM;
     assert(lock->claim->handle == lock && lock->claim->terms == lock->terms);
     status = claim_acquire(lock->claim, lock, acquire, promised);
     if (status == 0) buggify_acquire(lock->claim);
     return status;
 }
 
-static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+static int handle_begin_to_ask(struct quorlock_lock *lock, bool behind, bool promised, uint32_t seen)
 {
     const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .behind = behind, .seen = seen};
 
@@ -224,7 +224,7 @@ static int handle_begin_to_ask(struct quorlock *lock, bool behind, bool promised
 }
 
 /* Without a wait for room before there is a claim, which stores the token. */
-int handle_adopt(struct quorlock *lock, const struct core_token *token)
+int handle_adopt(struct quorlock_lock *lock, const struct core_token *token)
 {
     const struct core_acquire acquire = {.begun_us = lock->pending.ended.begun_us, .adopts = token};
 
@@ -233,7 +233,7 @@ int handle_adopt(struct quorlock *lock, const struct core_token *token)
 }
 
 /* Wait without a claim: any number of handles may wait, and a claim is many times as large. */
-static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
+static void handle_wait_for_room(struct quorlock_lock *lock, uint32_t seen)
 {
     uint64_t wait_us = lock->terms->config.holder.wait_us;
 
@@ -245,7 +245,7 @@ static void handle_wait_for_room(struct quorlock *lock, uint32_t seen)
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, validity_add(lock->pending.ended.begun_us, wait_us));
 }
 
-int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
+int handle_ask(struct quorlock_lock *lock, bool behind, bool promised, uint32_t seen)
 {
     bool asks_now = behind || lock->reentrant != NULL;
 
@@ -259,18 +259,18 @@ int handle_ask(struct quorlock *lock, bool behind, bool promised, uint32_t seen)
     return handle_begin_to_ask(lock, behind, promised, seen);
 }
 
-bool handle_waits_for_room(const struct quorlock *lock)
+bool handle_waits_for_room(const struct quorlock_lock *lock)
 {
     return lock->operation == OPERATION_ACQUIRE && lock->applicant.waits == CORE_WANTS_ATTEMPT;
 }
 
-void handle_stop_waiting(struct quorlock *lock)
+void handle_stop_waiting(struct quorlock_lock *lock)
 {
     admission_follow(&locks_of(lock)->claims.admission, &lock->applicant, CORE_WANTS_NOTHING, false);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
 }
 
-bool handle_begin_admitted(struct quorlock *lock)
+bool handle_begin_admitted(struct quorlock_lock *lock)
 {
     assert(handle_waits_for_room(lock));
     handle_check(lock);
@@ -280,14 +280,14 @@ bool handle_begin_admitted(struct quorlock *lock)
     return core_wants(lock->claim->core) != CORE_WANTS_ATTEMPT || claim_begin_admitted(&lock->claim->applicant);
 }
 
-void handle_show_in(struct quorlock *lock, struct expiry *shown)
+void handle_show_in(struct quorlock_lock *lock, struct expiry *shown)
 {
     lock->shown = shown;
     handle_show(lock);
 }
 
 /* The same as handle_valid_ms() would return, at any time. */
-void handle_show(struct quorlock *lock)
+void handle_show(struct quorlock_lock *lock)
 {
     const struct core_config *config = &lock->terms->config;
     const struct claim *held;
@@ -304,14 +304,14 @@ void handle_show(struct quorlock *lock)
     }
 }
 
-void handle_hide(struct quorlock *lock)
+void handle_hide(struct quorlock_lock *lock)
 {
     if (lock->shown == NULL) return;
     expiry_set(lock->shown, 0, 0);
     lock->shown = NULL;
 }
 
-uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
+uint32_t handle_valid_ms(const struct quorlock_lock *lock, uint64_t now_us)
 {
     const struct claim *held = handle_held(lock);
 
@@ -320,14 +320,14 @@ uint32_t handle_valid_ms(const struct quorlock *lock, uint64_t now_us)
     return held == NULL ? 0 : (uint32_t)(core_valid_us(held->core, now_us) / MS);
 }
 
-static void handle_complete(struct quorlock *lock)
+static void handle_complete(struct quorlock_lock *lock)
 {
     assert(!handle_is_compact(lock));
     list_add(&locks_of(lock)->completed, &lock->in_due);
     runtime_run_soon(locks_of(lock)->runtime);
 }
 
-void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
+void handle_complete_acquire(struct quorlock_lock *lock, int status, const char *why)
 {
     assert(lock->operation == OPERATION_ACQUIRE && lock->state == HANDLE_EXPANDED);
     assert(status != QUORLOCK_OK || lock->holds > 0);
@@ -337,7 +337,7 @@ void handle_complete_acquire(struct quorlock *lock, int status, const char *why)
     handle_complete(lock);
 }
 
-void handle_complete_release(struct quorlock *lock, const struct lock_callback *callback)
+void handle_complete_release(struct quorlock_lock *lock, const struct lock_callback *callback)
 {
     struct given_back *given_back = FIRST_OF(&lock->reentrant->spare, struct given_back, link);
 
@@ -353,7 +353,7 @@ void handle_complete_release(struct quorlock *lock, const struct lock_callback *
     handle_complete(lock);
 }
 
-int handle_fail(struct quorlock *lock, int status, const char *why)
+int handle_fail(struct quorlock_lock *lock, int status, const char *why)
 {
     assert(status < 0);
     return runtime_fail(locks_of(lock)->runtime, status, "\"%s\": %s%s", keylist_name(lock->keylist),
@@ -372,7 +372,7 @@ static void free_given_back(const struct alloc *alloc, struct list *list)
     }
 }
 
-void handle_destroy(struct quorlock *lock)
+void handle_destroy(struct quorlock_lock *lock)
 {
     struct locks *all = locks_of(lock);
     const struct alloc *alloc = &all->runtime->alloc;
@@ -389,7 +389,7 @@ void handle_destroy(struct quorlock *lock)
     handle_unmake(lock);
 }
 
-void handle_reap(struct quorlock *lock)
+void handle_reap(struct quorlock_lock *lock)
 {
     bool owed = lock->operation != OPERATION_NONE || lock->releases > 0;
 
@@ -400,7 +400,7 @@ void handle_reap(struct quorlock *lock)
 
 /* ---- the public API: what a handle knows ---- */
 
-void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
+void quorlock_lock_set_on_lost(quorlock_lock *lock, quorlock_lost_cb cb, void *arg)
 {
     handle_check(lock);
     lock->lost = cb;
@@ -408,13 +408,13 @@ void quorlock_on_lost(quorlock *lock, quorlock_lost_cb cb, void *arg)
 }
 
 /* By the clock itself, not by the time of the batch. */
-uint32_t quorlock_valid_ms(const quorlock *lock)
+uint32_t quorlock_lock_valid_ms(const quorlock_lock *lock)
 {
     handle_check(lock);
     return handle_valid_ms(lock, runtime_read_us(locks_of(lock)->runtime));
 }
 
-const char *quorlock_token(const quorlock *lock)
+const char *quorlock_lock_token(const quorlock_lock *lock)
 {
     const struct claim *held = handle_held(lock);
     struct locks *all = locks_of(lock);
@@ -428,7 +428,7 @@ const char *quorlock_token(const quorlock *lock)
     return held != NULL && core_notified_held(held->core) ? claim_owner(held, all->token) : NULL;
 }
 
-uint64_t quorlock_fence(const quorlock *lock)
+uint64_t quorlock_lock_fence(const quorlock_lock *lock)
 {
     const struct claim *held = handle_held(lock);
 

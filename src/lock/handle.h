@@ -19,7 +19,7 @@ struct locks {
     size_t ready_budget, completed_budget; /* callbacks left for this turn */
     size_t releases;                       /* of all handles: whose callbacks have not run */
     struct node_observer observer;
-    char token[REQUEST_OWNER_SIZE]; /* what quorlock_token returned last */
+    char token[REQUEST_OWNER_SIZE]; /* what quorlock_lock_token returned last */
 };
 
 /* A hold that was released while its owner has others. */
@@ -34,7 +34,7 @@ enum operation { OPERATION_NONE, OPERATION_ACQUIRE, OPERATION_EXTEND };
 
 /* What only a handle with a named owner has: such an owner may hold the keys several times (reentry.h). */
 struct reentrant {
-    struct quorlock *lock;
+    struct quorlock_lock *lock;
     struct named_owner *owner;
     struct claim *held;     /* the claim of which the handle has a share; valid while lock->holds > 0 */
     struct link in_share;   /* in held->sharers */
@@ -78,7 +78,7 @@ enum handle_state {
 
 /* A compact lock has no operation, and its record (handle_record) takes the place of `pending` and what is behind it.
  */
-struct quorlock {
+struct quorlock_lock {
     struct waker waker; /* the wait bound, while no claim asks the nodes for it; or the deadline of the record */
     struct keylist *keylist;
     struct terms *terms;
@@ -101,37 +101,37 @@ struct quorlock {
     struct pending pending;
 };
 
-static inline struct locks *locks_of(const struct quorlock *lock)
+static inline struct locks *locks_of(const struct quorlock_lock *lock)
 {
     return CONTAINER_OF(lock->keylist->all, struct locks, keylists);
 }
 
-static inline bool handle_is_compact(const struct quorlock *lock)
+static inline bool handle_is_compact(const struct quorlock_lock *lock)
 {
     return lock->state == HANDLE_COMPACT || lock->state == HANDLE_COMPACT_LOST;
 }
 
 /* handle_record - the record of a compact lock. handle_record_room: the room for it, to be written. */
-static inline const struct core_compact *handle_record(const struct quorlock *lock)
+static inline const struct core_compact *handle_record(const struct quorlock_lock *lock)
 {
     assert(handle_is_compact(lock));
-    return (const void *)((const char *)lock + offsetof(struct quorlock, pending));
+    return (const void *)((const char *)lock + offsetof(struct quorlock_lock, pending));
 }
 
-static inline struct core_compact *handle_record_room(struct quorlock *lock)
+static inline struct core_compact *handle_record_room(struct quorlock_lock *lock)
 {
     assert(lock->operation == OPERATION_NONE);
-    return (void *)((char *)lock + offsetof(struct quorlock, pending));
+    return (void *)((char *)lock + offsetof(struct quorlock_lock, pending));
 }
 
 /* handle_owner - return the named owner, or NULL. handle_held - return the claim of which the handle has a share, or
  * NULL. */
-static inline struct named_owner *handle_owner(const struct quorlock *lock)
+static inline struct named_owner *handle_owner(const struct quorlock_lock *lock)
 {
     return lock->reentrant != NULL ? lock->reentrant->owner : NULL;
 }
 
-static inline struct claim *handle_held(const struct quorlock *lock)
+static inline struct claim *handle_held(const struct quorlock_lock *lock)
 {
     if (lock->holds == 0) return NULL;
     return lock->reentrant != NULL ? lock->reentrant->held : lock->claim;
@@ -139,20 +139,20 @@ static inline struct claim *handle_held(const struct quorlock *lock)
 
 /* handle_make - make a handle for these sorted keys, with its key list and, where one is named, its owner; else zeroed.
  * NULL: out of memory. handle_unmake - the reverse. */
-struct quorlock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
-                             const char *owner);
-void handle_unmake(struct quorlock *);
+struct quorlock_lock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
+                                  const char *owner);
+void handle_unmake(struct quorlock_lock *);
 /* handle_check - assert which members go with which state. At the begin and the end of each call and callback. */
-void handle_check(const struct quorlock *);
+void handle_check(const struct quorlock_lock *);
 /* handle_begin - begin an operation. NOMEM: the callback of a release without memory is due first.
  * handle_end - the operation is over. */
-int handle_begin(struct quorlock *, enum operation, const struct lock_callback *);
-void handle_end(struct quorlock *);
+int handle_begin(struct quorlock_lock *, enum operation, const struct lock_callback *);
+void handle_end(struct quorlock_lock *);
 /* handle_agree - go on by these terms, of which the handle gets the caller's share, with a claim of its own. */
-void handle_agree(struct quorlock *, struct terms *);
+void handle_agree(struct quorlock_lock *, struct terms *);
 /* handle_share - the handle holds the claim, once more. handle_unshare - it holds the claim so many times less. */
-void handle_share(struct quorlock *, struct claim *);
-void handle_unshare(struct quorlock *, uint32_t holds);
+void handle_share(struct quorlock_lock *, struct claim *);
+void handle_unshare(struct quorlock_lock *, uint32_t holds);
 /* handle_ask - let the handle's claim ask the nodes, and make the claim where there is none; see claim_acquire. Without
  * a claim, while the nodes have no room, the handle waits for room first. 0 or a status.
  * handle_adopt - let the handle's claim ask the nodes to extend the keys of that token. 0 or a status.
@@ -160,27 +160,27 @@ void handle_unshare(struct quorlock *, uint32_t holds);
  * handle_waits_for_room - the handle waits for room at the nodes, and has no claim yet.
  * handle_begin_admitted - begin to ask, now that there is room; see struct admission.
  * handle_stop_waiting - wait neither for room nor for the wait bound. */
-int handle_ask(struct quorlock *, bool behind, bool promised, uint32_t seen);
-int handle_adopt(struct quorlock *, const struct core_token *);
-bool handle_asks(const struct quorlock *);
-bool handle_waits_for_room(const struct quorlock *);
-bool handle_begin_admitted(struct quorlock *);
-void handle_stop_waiting(struct quorlock *);
+int handle_ask(struct quorlock_lock *, bool behind, bool promised, uint32_t seen);
+int handle_adopt(struct quorlock_lock *, const struct core_token *);
+bool handle_asks(const struct quorlock_lock *);
+bool handle_waits_for_room(const struct quorlock_lock *);
+bool handle_begin_admitted(struct quorlock_lock *);
+void handle_stop_waiting(struct quorlock_lock *);
 /* handle_show_in - show the validity to other threads there, from now on; behind client_show_lock.
  * handle_show - write there what is known of the validity now.
  * handle_hide - write that nothing is valid, and nothing any more after that. */
-void handle_show_in(struct quorlock *, struct expiry *);
-void handle_show(struct quorlock *);
-void handle_hide(struct quorlock *);
+void handle_show_in(struct quorlock_lock *, struct expiry *);
+void handle_show(struct quorlock_lock *);
+void handle_hide(struct quorlock_lock *);
 /* handle_valid_ms - return the validity that is left then. */
-uint32_t handle_valid_ms(const struct quorlock *, uint64_t now_us);
+uint32_t handle_valid_ms(const struct quorlock_lock *, uint64_t now_us);
 /* handle_complete_acquire - end an acquire without a core; its callback follows from the loop. why: a literal, or NULL
  * where the votes are the reason.
  * handle_complete_release - the same for one hold of several; uses one of the spare given_back. */
-void handle_complete_acquire(struct quorlock *, int status, const char *why);
-void handle_complete_release(struct quorlock *, const struct lock_callback *);
+void handle_complete_acquire(struct quorlock_lock *, int status, const char *why);
+void handle_complete_release(struct quorlock_lock *, const struct lock_callback *);
 /* handle_fail - set the text of a call that fails, and return the status. */
-int handle_fail(struct quorlock *, int status, const char *why);
+int handle_fail(struct quorlock_lock *, int status, const char *why);
 /* handle_reap - free a freed handle once no callback is owed to it. handle_destroy - free it, whatever is owed. */
-void handle_reap(struct quorlock *);
-void handle_destroy(struct quorlock *);
+void handle_reap(struct quorlock_lock *);
+void handle_destroy(struct quorlock_lock *);

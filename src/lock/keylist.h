@@ -47,7 +47,8 @@ struct keylist {
         waiting;         /* handles in the order of coming; the first asks the nodes, of fair permits the first ones */
     struct claim *asked; /* the claim that asked the nodes last: its votes are why the others wait */
     struct contention *contention;
-    struct quorlock *holder; /* of the handles that held the keys alone the latest; NULL: none yet, or it is gone */
+    struct quorlock_lock
+        *holder; /* of the handles that held the keys alone the latest; NULL: none yet, or it is gone */
     /* With prefix, as the nodes know them; with permits struct core_slots, and the bytes of keys and name follow. */
     struct node_key keys[];
 };

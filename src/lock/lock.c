@@ -17,28 +17,28 @@
 #define MS 1000u
 
 #define SAME_STATUS(name, status) _Static_assert((int)(name) == (int)(status), "the core's statuses are the library's")
-SAME_STATUS(CORE_INVAL, QUORLOCK_INVAL);
-SAME_STATUS(CORE_BUSY, QUORLOCK_BUSY);
-SAME_STATUS(CORE_STATE, QUORLOCK_STATE);
-SAME_STATUS(CORE_HELD_BY_OTHER, QUORLOCK_HELD);
-SAME_STATUS(CORE_NOQUORUM, QUORLOCK_NOQUORUM);
-SAME_STATUS(CORE_TIMEDOUT, QUORLOCK_TIMEDOUT);
-SAME_STATUS(CORE_LOST_LOCK, QUORLOCK_LOST);
-SAME_STATUS(CORE_CANCELED, QUORLOCK_CANCELED);
-SAME_STATUS(CORE_CLOSED, QUORLOCK_CLOSED);
-SAME_STATUS(CORE_NO_AUTH, QUORLOCK_AUTH);
-SAME_STATUS(CORE_FOREIGN_KEY, QUORLOCK_FOREIGN);
-SAME_STATUS(CORE_NO_PROTO, QUORLOCK_PROTO);
-_Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOST_EXPIRED, "reasons of loss");
-_Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOST_GONE, "reasons of loss");
-_Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOST_MAX_HOLD, "reasons of loss");
-_Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOST_NOT_RENEWED, "reasons of loss");
-_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOST_CLOCK, "reasons of loss");
+SAME_STATUS(CORE_INVAL, QUORLOCK_ERR_INVAL);
+SAME_STATUS(CORE_BUSY, QUORLOCK_ERR_BUSY);
+SAME_STATUS(CORE_STATE, QUORLOCK_ERR_STATE);
+SAME_STATUS(CORE_HELD_BY_OTHER, QUORLOCK_ERR_HELD);
+SAME_STATUS(CORE_NOQUORUM, QUORLOCK_ERR_NOQUORUM);
+SAME_STATUS(CORE_TIMEDOUT, QUORLOCK_ERR_TIMEDOUT);
+SAME_STATUS(CORE_LOST_LOCK, QUORLOCK_ERR_LOST);
+SAME_STATUS(CORE_CANCELED, QUORLOCK_ERR_CANCELED);
+SAME_STATUS(CORE_CLOSED, QUORLOCK_ERR_CLOSED);
+SAME_STATUS(CORE_NO_AUTH, QUORLOCK_ERR_AUTH);
+SAME_STATUS(CORE_FOREIGN_KEY, QUORLOCK_ERR_FOREIGN);
+SAME_STATUS(CORE_NO_PROTO, QUORLOCK_ERR_PROTO);
+_Static_assert((int)CORE_LOSS_EXPIRED == (int)QUORLOCK_LOSS_EXPIRED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_GONE == (int)QUORLOCK_LOSS_GONE, "reasons of loss");
+_Static_assert((int)CORE_LOSS_MAX_HOLD == (int)QUORLOCK_LOSS_MAX_HOLD, "reasons of loss");
+_Static_assert((int)CORE_LOSS_NOT_RENEWED == (int)QUORLOCK_LOSS_NOT_RENEWED, "reasons of loss");
+_Static_assert((int)CORE_LOSS_CLOCK == (int)QUORLOCK_LOSS_CLOCK, "reasons of loss");
 
 /* ---- the end of an operation, or of all ---- */
 
 /* End the acquire or extend in flight, wherever it is. */
-static void end_operation(struct quorlock *lock, int status)
+static void end_operation(struct quorlock_lock *lock, int status)
 {
     struct core_event event = {.type = CORE_EV_CANCEL, .cancel = {.status = status}};
     struct claim *claim = handle_held(lock);
@@ -65,7 +65,7 @@ static void end_operation(struct quorlock *lock, int status)
     }
 }
 
-static void give_up(struct quorlock *lock, int status)
+static void give_up(struct quorlock_lock *lock, int status)
 {
     struct claim *claim;
     struct claim *held;
@@ -125,7 +125,7 @@ static uint64_t sort_keys(const char **ret, const char *const *keys, size_t n_ke
 
 static void lock_on_wake(struct waker *waker)
 {
-    struct quorlock *lock = CONTAINER_OF(waker, struct quorlock, waker);
+    struct quorlock_lock *lock = CONTAINER_OF(waker, struct quorlock_lock, waker);
 
     handle_check(lock);
     if (handle_is_compact(lock)) {
@@ -136,20 +136,20 @@ static void lock_on_wake(struct waker *waker)
     handle_check(lock);
 }
 
-int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, size_t n_keys,
-             const struct quorlock_options *options)
+int lock_new(struct quorlock_lock **ret, struct locks *all, const char *const *keys, size_t n_keys,
+             const struct quorlock_lock_options *options)
 {
     struct runtime *runtime = all->runtime;
-    struct quorlock_options checked;
+    struct quorlock_lock_options checked;
     struct core_config config;
     char label[OPTIONS_LABEL_SIZE];
     const char *sorted[QUORLOCK_KEYS_MAX];
     struct terms *terms;
-    struct quorlock *lock = NULL;
+    struct quorlock_lock *lock = NULL;
     int status;
 
-    if (runtime->closing) return runtime_fail_plainly(runtime, QUORLOCK_CLOSED);
-    if (ret == NULL) return runtime_fail(runtime, QUORLOCK_INVAL, "ret is NULL: there is no place for the lock");
+    if (runtime->closing) return runtime_fail_plainly(runtime, QUORLOCK_ERR_CLOSED);
+    if (ret == NULL) return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "ret is NULL: there is no place for the lock");
     status = options_lock(&config, &checked, &runtime->options, keys, n_keys, options, &runtime->error);
     if (status != 0) return status;
     config.shared = sort_keys(sorted, keys, n_keys, config.shared);
@@ -160,7 +160,7 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     if (terms != NULL) lock = handle_make(all, &config, sorted, n_keys, checked.owner);
     if (lock == NULL) {
         terms_leave(&all->claims.terms, &runtime->alloc, terms);
-        return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+        return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     }
     runtime_start_waker(runtime, &lock->waker, lock_on_wake);
     lock->terms = terms;
@@ -170,23 +170,23 @@ int lock_new(struct quorlock **ret, struct locks *all, const char *const *keys, 
     return 0;
 }
 
-static int check_free(struct quorlock *lock)
+static int check_free(struct quorlock_lock *lock)
 {
     handle_check(lock);
     if (locks_of(lock)->runtime->closing || lock->freed) {
-        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
+        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_ERR_CLOSED);
     }
-    if (lock->operation != OPERATION_NONE) return handle_fail(lock, QUORLOCK_BUSY, "");
+    if (lock->operation != OPERATION_NONE) return handle_fail(lock, QUORLOCK_ERR_BUSY, "");
     return 0;
 }
 
-static int fail_held(struct quorlock *lock)
+static int fail_held(struct quorlock_lock *lock)
 {
-    return handle_fail(lock, QUORLOCK_STATE, ": it is held already, or its loss was not reported yet");
+    return handle_fail(lock, QUORLOCK_ERR_STATE, ": it is held already, or its loss was not reported yet");
 }
 
 /* A new acquire gives up a lost hold that was not released yet. */
-static int give_up_lost(struct quorlock *lock)
+static int give_up_lost(struct quorlock_lock *lock)
 {
     struct claim *claim;
 
@@ -208,27 +208,27 @@ static int give_up_lost(struct quorlock *lock)
 }
 
 /* Reserve what a release needs, so that no release fails out of memory. */
-static int prepare_release(struct quorlock *lock)
+static int prepare_release(struct quorlock_lock *lock)
 {
     struct given_back *given_back;
 
     if (lock->reentrant->spare.count > lock->holds) return 0;
     given_back = alloc_zero(&locks_of(lock)->runtime->alloc, sizeof(*given_back));
-    if (given_back == NULL) return QUORLOCK_NOMEM;
+    if (given_back == NULL) return QUORLOCK_ERR_NOMEM;
     list_add(&lock->reentrant->spare, &given_back->link);
     return 0;
 }
 
 /* Return the status, and set the text unless it is 0. */
-static int lock_fail_to_ask(struct quorlock *lock, int status)
+static int lock_fail_to_ask(struct quorlock_lock *lock, int status)
 {
-    if (status == QUORLOCK_STATE) {
+    if (status == QUORLOCK_ERR_STATE) {
         return runtime_fail(locks_of(lock)->runtime, status, "getrandom failed: no owner token without it");
     }
     return status == 0 ? 0 : handle_fail(lock, status, "");
 }
 
-static int begin_acquire(struct quorlock *lock, const struct lock_callback *callback)
+static int begin_acquire(struct quorlock_lock *lock, const struct lock_callback *callback)
 {
     const char *why = NULL;
     struct claim *claim = NULL;
@@ -237,8 +237,8 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
 
     if (status != 0) return status;
     if (lock->terms->own != NULL) handle_agree(lock, terms_share(lock->terms->own));
-    if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
-    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (named && prepare_release(lock) != 0) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
+    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     if (named) status = reentry_find(lock, &claim);
     if (status != 0) return status;
     if (claim != NULL) {
@@ -250,7 +250,7 @@ static int begin_acquire(struct quorlock *lock, const struct lock_callback *call
 }
 
 /* An acquire or adoption began, unless status is not 0. */
-static void lock_acquire_begun(struct quorlock *lock, int status)
+static void lock_acquire_begun(struct quorlock_lock *lock, int status)
 {
     if (status != 0) {
         handle_end(lock);
@@ -261,7 +261,7 @@ static void lock_acquire_begun(struct quorlock *lock, int status)
     handle_check(lock);
 }
 
-int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
+int quorlock_lock_acquire(quorlock_lock *lock, quorlock_lock_cb cb, void *arg)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     struct lock_callback callback = {.call = cb, .arg = arg};
@@ -278,30 +278,30 @@ int quorlock_acquire(quorlock *lock, quorlock_cb cb, void *arg)
 
 /* ---- passing a lock on ---- */
 
-static int refuse_passing(const struct quorlock *lock)
+static int refuse_passing(const struct quorlock_lock *lock)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     const char *name = keylist_name(lock->keylist);
 
     if (runtime->options.dialect == QUORLOCK_DIALECT_REDISSON) {
-        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+        return runtime_fail(runtime, QUORLOCK_ERR_UNSUPPORTED,
                             "\"%s\": the dialect is redisson, and only locks of the plain dialect can be passed on: "
                             "use that dialect",
                             name);
     }
     if (lock->terms->config.permits != 0) {
-        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+        return runtime_fail(runtime, QUORLOCK_ERR_UNSUPPORTED,
                             "\"%s\": permits is %u, and a permit cannot be passed on: make the lock without permits",
                             name, lock->terms->config.permits);
     }
     if (lock->terms->config.shared != 0) {
-        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+        return runtime_fail(runtime, QUORLOCK_ERR_UNSUPPORTED,
                             "\"%s\": shared is set for some of its keys, and a shared lock cannot be passed on: lock "
                             "all keys exclusively",
                             name);
     }
     if (lock->reentrant != NULL) {
-        return runtime_fail(runtime, QUORLOCK_UNSUPPORTED,
+        return runtime_fail(runtime, QUORLOCK_ERR_UNSUPPORTED,
                             "\"%s\": owner is \"%.64s\", and a lock whose holds nest cannot be passed on: make the "
                             "lock without an owner",
                             name, handle_owner(lock)->name);
@@ -315,14 +315,14 @@ static bool has_token(const struct locks *all, const struct core_token *token)
     LIST_EACH (struct claim, claim, &all->claims.all, in_all) {
         if (core_has_token(claim->core, token)) return true;
     }
-    LIST_EACH (struct quorlock, lock, &all->handles, in_all) {
+    LIST_EACH (struct quorlock_lock, lock, &all->handles, in_all) {
         if (handle_is_compact(lock) && memcmp(&handle_record(lock)->token, token, sizeof(*token)) == 0) return true;
     }
     return lates_have_token(&all->claims.lates, token);
 }
 
 /* Rule 11.4. */
-static int begin_adopt(struct quorlock *lock, const char *text, const struct lock_callback *callback)
+static int begin_adopt(struct quorlock_lock *lock, const char *text, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
     struct core_token token;
@@ -333,28 +333,28 @@ static int begin_adopt(struct quorlock *lock, const char *text, const struct loc
     int status;
 
     if (text == NULL || !owner_read_plain(text, &label_length, &token)) {
-        return runtime_fail(all->runtime, QUORLOCK_INVAL,
+        return runtime_fail(all->runtime, QUORLOCK_ERR_INVAL,
                             "\"%s\": this is no owner token: pass the whole token as it was shown, LABEL:0123...",
                             keylist_name(lock->keylist));
     }
     status = handle_held(lock) != NULL || handle_is_compact(lock) ? give_up_lost(lock) : 0;
     if (status != 0) return status;
     if (has_token(all, &token)) {
-        return handle_fail(lock, QUORLOCK_STATE, ": this client holds that token, or is releasing it");
+        return handle_fail(lock, QUORLOCK_ERR_STATE, ": this client holds that token, or is releasing it");
     }
     misfit = keylist_misfit(lock->keylist, lock->terms->config.fencing, &token);
-    if (misfit != NULL) return handle_fail(lock, QUORLOCK_INVAL, misfit);
+    if (misfit != NULL) return handle_fail(lock, QUORLOCK_ERR_INVAL, misfit);
     memcpy(label, text, label_length);
     label[label_length] = '\0';
     own = lock->terms->own != NULL ? lock->terms->own : lock->terms;
     terms = terms_adopt(&all->claims.terms, &all->runtime->alloc, own, label);
-    if (terms == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (terms == NULL) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     handle_agree(lock, terms);
-    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_NOMEM, "");
+    if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     return lock_fail_to_ask(lock, handle_adopt(lock, &token));
 }
 
-int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg)
+int quorlock_lock_adopt(quorlock_lock *lock, const char *token, quorlock_lock_cb cb, void *arg)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     struct lock_callback callback = {.call = cb, .arg = arg};
@@ -371,7 +371,7 @@ int quorlock_adopt(quorlock *lock, const char *token, quorlock_cb cb, void *arg)
 }
 
 /* Stop holding the keys without releasing them. STATE: the lock was lost. */
-static int let_keys_stay(struct quorlock *lock)
+static int let_keys_stay(struct quorlock_lock *lock)
 {
     struct core_event event = {.type = CORE_EV_DETACH};
     struct claim *claim = handle_held(lock);
@@ -384,14 +384,14 @@ static int let_keys_stay(struct quorlock *lock)
     claim->granted = false;
     if (claim_step(claim, &event) != 0) {
         claim->granted = true;
-        return QUORLOCK_STATE;
+        return QUORLOCK_ERR_STATE;
     }
     handle_unshare(lock, 1);
     claim_reap(claim);
     return 0;
 }
 
-int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms)
+int quorlock_lock_detach(quorlock_lock *lock, const char **ret_token, uint64_t *ret_fence, uint32_t *ret_valid_ms)
 {
     const char *token;
     uint32_t valid_ms;
@@ -401,15 +401,15 @@ int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence,
     if (status == 0) status = refuse_passing(lock);
     if (status != 0) return status;
     if (ret_token == NULL) {
-        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL,
+        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_ERR_INVAL,
                             "ret_token is NULL: without its token nobody could hold the lock");
     }
-    valid_ms = quorlock_valid_ms(lock);
-    token = quorlock_token(lock);
-    fence = quorlock_fence(lock);
+    valid_ms = quorlock_lock_valid_ms(lock);
+    token = quorlock_lock_token(lock);
+    fence = quorlock_lock_fence(lock);
     /* The clock goes on: the lock may be lost only now. */
     if (valid_ms == 0 || token == NULL || let_keys_stay(lock) != 0) {
-        return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
+        return handle_fail(lock, QUORLOCK_ERR_STATE, ": it is not held");
     }
     *ret_token = token;
     if (ret_fence != NULL) *ret_fence = fence;
@@ -418,7 +418,7 @@ int quorlock_detach(quorlock *lock, const char **ret_token, uint64_t *ret_fence,
     return 0;
 }
 
-static int refuse_extend(struct quorlock *lock, struct claim *claim, int status, uint32_t lease_ms)
+static int refuse_extend(struct quorlock_lock *lock, struct claim *claim, int status, uint32_t lease_ms)
 {
     const char *why =
         core_phase_now(claim->core) == CORE_HELD ? ": max_hold_ms has ended its renewal" : ": it is not held";
@@ -426,14 +426,14 @@ static int refuse_extend(struct quorlock *lock, struct claim *claim, int status,
 
     /* It becomes compact again. */
     claim_reap(claim);
-    if (status == QUORLOCK_INVAL) {
+    if (status == QUORLOCK_ERR_INVAL) {
         return runtime_fail(locks_of(lock)->runtime, status,
                             "lease_ms is %u: the lease is %llu, and is never shortened", lease_ms, present_ms);
     }
-    return handle_fail(lock, status, status == QUORLOCK_BUSY ? "" : why);
+    return handle_fail(lock, status, status == QUORLOCK_ERR_BUSY ? "" : why);
 }
 
-int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg)
+int quorlock_lock_extend(quorlock_lock *lock, uint32_t lease_ms, quorlock_lock_cb cb, void *arg)
 {
     struct core_event event = {.type = CORE_EV_EXTEND, .extend = {.lease_us = (uint64_t)lease_ms * MS}};
     struct claim *claim = handle_held(lock);
@@ -442,14 +442,14 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
 
     if (status != 0) return status;
     if (lease_ms > most_ms) {
-        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
+        return runtime_fail(locks_of(lock)->runtime, QUORLOCK_ERR_INVAL, "lease_ms is %u: max_lease_ms is %u", lease_ms,
                             most_ms);
     }
     if (claim == NULL && handle_is_compact(lock)) {
         claim = compact_expand(lock);
-        if (claim == NULL) return handle_fail(lock, QUORLOCK_NOMEM, "");
+        if (claim == NULL) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     }
-    if (claim == NULL) return handle_fail(lock, QUORLOCK_STATE, ": it is not held");
+    if (claim == NULL) return handle_fail(lock, QUORLOCK_ERR_STATE, ": it is not held");
     status = claim_step(claim, &event);
     if (status != 0) return refuse_extend(lock, claim, status, lease_ms);
     claim->extender = lock;
@@ -460,7 +460,7 @@ int quorlock_extend(quorlock *lock, uint32_t lease_ms, quorlock_cb cb, void *arg
     return 0;
 }
 
-static int lock_begin_release(struct quorlock *lock, const struct lock_callback *callback, bool undo)
+static int lock_begin_release(struct quorlock_lock *lock, const struct lock_callback *callback, bool undo)
 {
     struct claim *claim = handle_is_compact(lock) ? compact_expand(lock) : handle_held(lock);
     int status;
@@ -485,7 +485,7 @@ static int lock_begin_release(struct quorlock *lock, const struct lock_callback 
     return 0;
 }
 
-static int lock_release(quorlock *lock, quorlock_cb cb, void *arg, bool undo)
+static int lock_release(quorlock_lock *lock, quorlock_lock_cb cb, void *arg, bool undo)
 {
     struct runtime *runtime = locks_of(lock)->runtime;
     struct lock_callback callback = {.call = cb, .arg = arg};
@@ -493,8 +493,8 @@ static int lock_release(quorlock *lock, quorlock_cb cb, void *arg, bool undo)
 
     if (status != 0) return status;
     if (handle_held(lock) == NULL && !handle_is_compact(lock)) {
-        if (lock->releases > 0) return handle_fail(lock, QUORLOCK_BUSY, "");
-        return handle_fail(lock, QUORLOCK_STATE, ": there is no grant to release");
+        if (lock->releases > 0) return handle_fail(lock, QUORLOCK_ERR_BUSY, "");
+        return handle_fail(lock, QUORLOCK_ERR_STATE, ": there is no grant to release");
     }
     runtime_batch(runtime, true);
     callback.begun_us = runtime_now_us(runtime);
@@ -504,34 +504,34 @@ static int lock_release(quorlock *lock, quorlock_cb cb, void *arg, bool undo)
     return status;
 }
 
-int quorlock_release(quorlock *lock, quorlock_cb cb, void *arg)
+int quorlock_lock_release(quorlock_lock *lock, quorlock_lock_cb cb, void *arg)
 {
     return lock_release(lock, cb, arg, false);
 }
 
-int quorlock_undo(quorlock *lock, quorlock_cb cb, void *arg)
+int quorlock_lock_undo(quorlock_lock *lock, quorlock_lock_cb cb, void *arg)
 {
     return lock_release(lock, cb, arg, true);
 }
 
-int quorlock_cancel(quorlock *lock)
+int quorlock_lock_cancel(quorlock_lock *lock)
 {
-    if (lock == NULL) return QUORLOCK_INVAL;
+    if (lock == NULL) return QUORLOCK_ERR_INVAL;
     handle_check(lock);
     /* Closing and freeing ended everything with their own status. */
     if (locks_of(lock)->runtime->closing || lock->freed) {
-        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_CLOSED);
+        return runtime_fail_plainly(locks_of(lock)->runtime, QUORLOCK_ERR_CLOSED);
     }
     if (lock->operation != OPERATION_NONE) {
-        end_operation(lock, QUORLOCK_CANCELED);
+        end_operation(lock, QUORLOCK_ERR_CANCELED);
         handle_check(lock);
         return 0;
     }
-    return runtime_fail(locks_of(lock)->runtime, QUORLOCK_STATE, "\"%s\": no acquire or extend is in flight",
+    return runtime_fail(locks_of(lock)->runtime, QUORLOCK_ERR_STATE, "\"%s\": no acquire or extend is in flight",
                         keylist_name(lock->keylist));
 }
 
-void quorlock_free(quorlock *lock)
+void quorlock_lock_free(quorlock_lock *lock)
 {
     if (lock == NULL || lock->freed) return;
     handle_check(lock);
@@ -580,7 +580,7 @@ static void on_node_revived(struct node_observer *observer, uint32_t node)
 
     (void)node;
     assert(node < all->runtime->n_nodes);
-    LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
+    LIST_WALK (struct quorlock_lock, lock, &all->handles, in_all) {
         if (handle_is_compact(lock)) compact_node_revived(lock);
     }
 }
@@ -591,7 +591,7 @@ static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint
 
     assert(node < all->runtime->n_nodes && before_us > 0);
     LIST_WALK (struct claim, claim, &all->claims.active, in_active) claim_clock_stepped(claim, node, before_us);
-    LIST_WALK (struct quorlock, lock, &all->handles, in_all) {
+    LIST_WALK (struct quorlock_lock, lock, &all->handles, in_all) {
         if (handle_is_compact(lock)) compact_clock_stepped(lock, node, before_us);
     }
 }
@@ -613,7 +613,7 @@ static void on_has_room(struct node_observer *observer, uint32_t node)
 
 static bool begin_admitted(struct applicant *applicant)
 {
-    struct quorlock *lock = CONTAINER_OF(applicant, struct quorlock, applicant);
+    struct quorlock_lock *lock = CONTAINER_OF(applicant, struct quorlock_lock, applicant);
 
     assert(applicant->waits != CORE_WANTS_NOTHING);
     if (!applicant->of_handle) return claim_begin_admitted(applicant);
@@ -666,17 +666,17 @@ int locks_start(struct locks *all, struct runtime *runtime)
 void locks_close(struct locks *all)
 {
     runtime_batch(all->runtime, true);
-    LIST_WALK (struct quorlock, lock, &all->handles, in_all) give_up(lock, QUORLOCK_CLOSED);
+    LIST_WALK (struct quorlock_lock, lock, &all->handles, in_all) give_up(lock, QUORLOCK_ERR_CLOSED);
     runtime_batch(all->runtime, false);
 }
 
 void locks_stop(struct locks *all)
 {
     struct claim *claim;
-    struct quorlock *lock;
+    struct quorlock_lock *lock;
 
     while ((claim = FIRST_OF(&all->claims.all, struct claim, in_all)) != NULL) claim_destroy(claim);
-    while ((lock = FIRST_OF(&all->handles, struct quorlock, in_all)) != NULL) handle_destroy(lock);
+    while ((lock = FIRST_OF(&all->handles, struct quorlock_lock, in_all)) != NULL) handle_destroy(lock);
     if (all->runtime == NULL) return;
     claims_stop(&all->claims);
     hashtable_free(&all->keylists.table, &all->runtime->alloc);

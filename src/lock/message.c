@@ -229,7 +229,7 @@ static size_t message_leases(const struct quorlock_result *result, const char *h
         size_t at = n;
 
         if (vote->outcome != QUORLOCK_VOTE_REFUSED) continue;
-        if (holder != NULL && (vote->holder == NULL || quorlock_same_owner(vote->holder, holder) == 0)) continue;
+        if (holder != NULL && (vote->holder == NULL || quorlock_owner_equals(vote->holder, holder) == 0)) continue;
         for (; at > 0 && left_ms[at - 1] > ms; at--) left_ms[at] = left_ms[at - 1];
         left_ms[at] = ms;
         n++;
@@ -273,7 +273,7 @@ static struct taken message_count_taken(const struct quorlock_result *result, co
         const struct quorlock_vote *vote = result->votes[i];
         bool quoted = vote->outcome == QUORLOCK_VOTE_NONE && vote->holder != NULL;
         bool refused = vote->outcome == QUORLOCK_VOTE_REFUSED || quoted;
-        bool same = refused && vote->holder != NULL && quorlock_same_owner(vote->holder, holder) != 0;
+        bool same = refused && vote->holder != NULL && quorlock_owner_equals(vote->holder, holder) != 0;
 
         taken.nodes += refused;
         taken.same += same;
@@ -438,7 +438,7 @@ static void message_add_lost(struct text *text, const struct claim *claim, const
     size_t missing = 0, on;
     const char *holder = main_holder(result, &on);
 
-    message_add(text, "%s: \"%s\"", quorlock_status_text(QUORLOCK_LOST), keylist_name(claim->keylist));
+    message_add(text, "%s: \"%s\"", quorlock_status_text(QUORLOCK_ERR_LOST), keylist_name(claim->keylist));
     if (claim->granted) return;
     for (size_t i = 0; i < result->n_votes; i++) missing += result->votes[i]->outcome == QUORLOCK_VOTE_MISSING;
     message_add(text, ": its token is gone from %zu of %zu nodes", missing + result->refused, result->n_votes);
@@ -457,9 +457,9 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
         snprintf(front, sizeof(front), "granted slot %u of", core_slot(claim->core) & 63u);
     switch (status) {
     case QUORLOCK_OK: put_on_nodes(&text, front, keylist_name(claim->keylist), "by", result); break;
-    case QUORLOCK_HELD: message_add_held(&text, claim, result); break;
-    case QUORLOCK_NOQUORUM: add_too_few(&text, claim, result); break;
-    case QUORLOCK_TIMEDOUT:
+    case QUORLOCK_ERR_HELD: message_add_held(&text, claim, result); break;
+    case QUORLOCK_ERR_NOQUORUM: add_too_few(&text, claim, result); break;
+    case QUORLOCK_ERR_TIMEDOUT:
         message_add(&text, "%s; in the last attempt ", quorlock_status_text(status));
         if (result->granted + result->refused >= quorum) {
             message_add_held(&text, claim, result);
@@ -467,8 +467,8 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
             add_too_few(&text, claim, result);
         }
         break;
-    case QUORLOCK_LOST: message_add_lost(&text, claim, result); break;
-    case QUORLOCK_INVAL:
+    case QUORLOCK_ERR_LOST: message_add_lost(&text, claim, result); break;
+    case QUORLOCK_ERR_INVAL:
         message_add(&text, "the nodes refuse the settings of this client for \"%s\"", keylist_name(claim->keylist));
         break;
     default: message_add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
@@ -527,7 +527,7 @@ static void log_waiting(struct claim *claim)
     if (!message_is_news(claim, reason, now_us)) return;
     claim->logged_reason = reason;
     claim->logged_us = now_us;
-    message_verdict(claim, held ? QUORLOCK_HELD : QUORLOCK_NOQUORUM, &result, text, sizeof(text));
+    message_verdict(claim, held ? QUORLOCK_ERR_HELD : QUORLOCK_ERR_NOQUORUM, &result, text, sizeof(text));
     runtime_log(claim->all->runtime, QUORLOCK_LOG_INFO, "waiting for \"%s\": %s", keylist_name(claim->keylist), text);
 }
 

@@ -14,7 +14,7 @@
 
 /* ---- the end of an operation ---- */
 
-static void count_acquire(const struct quorlock *lock, int status, uint64_t elapsed_us)
+static void count_acquire(const struct quorlock_lock *lock, int status, uint64_t elapsed_us)
 {
     struct counts *counts = &locks_of(lock)->claims.counts;
 
@@ -29,7 +29,7 @@ static void count_acquire(const struct quorlock *lock, int status, uint64_t elap
 }
 
 /* The handle may be gone afterwards. */
-static void run_callback(struct quorlock *lock, struct lock_callback *callback, struct quorlock_result *result)
+static void run_callback(struct quorlock_lock *lock, struct lock_callback *callback, struct quorlock_result *result)
 {
     struct lock_callback now = *callback;
     uint64_t elapsed_us = validity_sub(runtime_now_us(locks_of(lock)->runtime), now.begun_us);
@@ -57,7 +57,7 @@ static uint32_t held_slot(const struct claim *claim)
     return core_notified_held(claim->core) ? core_slot(claim->core) : 0;
 }
 
-static void call_back(struct quorlock *lock, struct lock_callback *callback, const struct claim *claim,
+static void call_back(struct quorlock_lock *lock, struct lock_callback *callback, const struct claim *claim,
                       const struct core_completion *completion)
 {
     const struct alloc *alloc = &claim->all->runtime->alloc;
@@ -92,7 +92,7 @@ static void call_back(struct quorlock *lock, struct lock_callback *callback, con
 /* ---- completions without a core ---- */
 
 /* Report one more hold, or the end of a wait in the queue: the votes are those of the claim that asked the nodes. */
-static void report_completed_acquire(struct quorlock *lock)
+static void report_completed_acquire(struct quorlock_lock *lock)
 {
     const struct alloc *alloc = &locks_of(lock)->runtime->alloc;
     const struct claim *held, *claim;
@@ -107,7 +107,7 @@ static void report_completed_acquire(struct quorlock *lock)
     claim = held != NULL ? held : lock->keylist->asked;
     result.status = lock->acquired_status;
     result.valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime));
-    result.fence = quorlock_fence(lock);
+    result.fence = quorlock_lock_fence(lock);
     if (held != NULL && core_notified_held(held->core)) result.token = claim_owner(held, owner);
     if (held != NULL) result.slot = held_slot(held);
     if (claim != NULL) message_votes(claim, false, &votes, &result);
@@ -127,7 +127,7 @@ static void report_completed_acquire(struct quorlock *lock)
     message_drop_texts(&votes, alloc);
 }
 
-static void report_given_back(struct quorlock *lock)
+static void report_given_back(struct quorlock_lock *lock)
 {
     struct given_back *given_back = FIRST_OF(&lock->reentrant->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
@@ -144,7 +144,7 @@ static void report_given_back(struct quorlock *lock)
 }
 
 /* Report a release for which there was no memory. */
-static void report_dropped(struct quorlock *lock)
+static void report_dropped(struct quorlock_lock *lock)
 {
     struct lock_callback callback = lock->pending.ended;
     char text[MESSAGE_SIZE];
@@ -160,7 +160,7 @@ static void report_dropped(struct quorlock *lock)
     run_callback(lock, &callback, &result);
 }
 
-static void report_completed(struct quorlock *lock)
+static void report_completed(struct quorlock_lock *lock)
 {
     size_t given_back = lock->reentrant != NULL ? lock->reentrant->given_back.count : 0;
     size_t left = given_back + (lock->state == HANDLE_COMPLETED || lock->state == HANDLE_DROPPED);
@@ -180,11 +180,11 @@ static void report_completed(struct quorlock *lock)
 
 /* ---- completions of a core ---- */
 
-static void report_handle_of_loss(struct quorlock *lock, const struct quorlock_loss *loss)
+static void report_handle_of_loss(struct quorlock_lock *lock, const struct quorlock_loss *loss)
 {
     /* A grant whose callback has not run yet becomes a failed acquire. */
     if (lock->state == HANDLE_COMPLETED && lock->acquired_status == QUORLOCK_OK) {
-        lock->acquired_status = QUORLOCK_LOST;
+        lock->acquired_status = QUORLOCK_ERR_LOST;
         handle_unshare(lock, 1);
         if (handle_held(lock) == NULL) return;
     }
@@ -217,7 +217,7 @@ static void report_lost(struct claim *claim, const struct core_completion *compl
 }
 
 /* A compact lock has no votes. */
-static void report_compact_lost(struct quorlock *lock)
+static void report_compact_lost(struct quorlock_lock *lock)
 {
     struct message_votes votes;
     enum core_loss reason = (enum core_loss)handle_record(lock)->loss;
@@ -237,7 +237,7 @@ static void report_compact_lost(struct quorlock *lock)
 
 static void report_acquired(struct claim *claim, const struct core_completion *completion)
 {
-    struct quorlock *handle = claim->acquirer;
+    struct quorlock_lock *handle = claim->acquirer;
     bool granted = completion->status == CORE_OK;
 
     assert(!granted || core_phase_now(claim->core) == CORE_HELD);
@@ -257,7 +257,7 @@ static void report_acquired(struct claim *claim, const struct core_completion *c
 
 static void report_extended(struct claim *claim, const struct core_completion *completion)
 {
-    struct quorlock *handle = claim->extender;
+    struct quorlock_lock *handle = claim->extender;
 
     assert(handle == NULL || handle->operation == OPERATION_EXTEND);
     claim->extender = NULL;
@@ -267,7 +267,7 @@ static void report_extended(struct claim *claim, const struct core_completion *c
 
 static void notify_report_released(struct claim *claim, const struct core_completion *completion)
 {
-    struct quorlock *handle = claim->releaser;
+    struct quorlock_lock *handle = claim->releaser;
 
     assert(handle == NULL || handle->releases > 0);
     /* This ends the release of an earlier hold, whose callback has run already. */
@@ -328,10 +328,10 @@ bool notify_next(struct turn *turn)
     if (all->claims.lost.count > 0) {
         report_claim(FIRST_OF(&all->claims.lost, struct claim, in_due));
     } else if (all->lost.count > 0) {
-        report_compact_lost(FIRST_OF(&all->lost, struct quorlock, in_due));
+        report_compact_lost(FIRST_OF(&all->lost, struct quorlock_lock, in_due));
     } else if (all->completed_budget > 0 && (all->ready_budget == 0 || !grant_waits(all))) {
         all->completed_budget--;
-        if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock, in_due));
+        if (all->completed.count > 0) report_completed(FIRST_OF(&all->completed, struct quorlock_lock, in_due));
     } else if (all->ready_budget > 0) {
         all->ready_budget--;
         if (ready->count > 0) report_claim(FIRST_OF(ready, struct claim, in_due));

@@ -11,28 +11,28 @@
 #define HANDED_MAX 8u    /* times in a row in which no other process had a chance */
 #define AT_ONCE_US 5000u /* within that after giving back, acquiring is at once */
 
-static struct quorlock *first_of(const struct keylist *keylist)
+static struct quorlock_lock *first_of(const struct keylist *keylist)
 {
-    return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock, pending.turn);
+    return CONTAINER_OF(bare_list_first(&keylist->waiting), struct quorlock_lock, pending.turn);
 }
 
 /* Rule 9.9. Return how many of the queue may ask the nodes for this handle to be one of them. */
-static uint32_t askers(const struct quorlock *lock)
+static uint32_t askers(const struct quorlock_lock *lock)
 {
     const struct core_config *config = &lock->terms->config;
 
     return config->fair && config->permits > 1 ? config->permits : 1;
 }
 
-static struct quorlock *behind(const struct quorlock *lock)
+static struct quorlock_lock *behind(const struct quorlock_lock *lock)
 {
     struct link *next = list_next(&lock->pending.turn);
 
-    return next != NULL ? CONTAINER_OF(next, struct quorlock, pending.turn) : NULL;
+    return next != NULL ? CONTAINER_OF(next, struct quorlock_lock, pending.turn) : NULL;
 }
 
 /* Return this handle, or the first behind it, that asks the nodes; NULL: none does. */
-static struct quorlock *asking_from(struct quorlock *lock)
+static struct quorlock_lock *asking_from(struct quorlock_lock *lock)
 {
     for (uint32_t place = 0; lock != NULL && place < askers(lock); place++, lock = behind(lock)) {
         if (handle_asks(lock)) return lock;
@@ -40,7 +40,7 @@ static struct quorlock *asking_from(struct quorlock *lock)
     return NULL;
 }
 
-static struct quorlock *first_asking(const struct keylist *keylist)
+static struct quorlock_lock *first_asking(const struct keylist *keylist)
 {
     return asking_from(first_of(keylist));
 }
@@ -48,7 +48,7 @@ static struct quorlock *first_asking(const struct keylist *keylist)
 /* Hand the event to all of the queue that ask the nodes. */
 static void step_asking(const struct keylist *keylist, const struct core_event *event)
 {
-    for (struct quorlock *next, *lock = first_asking(keylist); lock != NULL; lock = next) {
+    for (struct quorlock_lock *next, *lock = first_asking(keylist); lock != NULL; lock = next) {
         struct core_event own = *event;
 
         next = asking_from(behind(lock));
@@ -57,11 +57,11 @@ static void step_asking(const struct keylist *keylist, const struct core_event *
 }
 
 /* Tell whether the handle is one of those that ask. */
-static bool is_in_front(const struct quorlock *lock)
+static bool is_in_front(const struct quorlock_lock *lock)
 {
     uint32_t place = 0;
 
-    for (const struct quorlock *at = first_of(lock->keylist); at != lock && place < askers(lock); at = behind(at))
+    for (const struct quorlock_lock *at = first_of(lock->keylist); at != lock && place < askers(lock); at = behind(at))
         place++;
     return place < askers(lock);
 }
@@ -80,7 +80,7 @@ static bool holds_back(struct keylist *keylist)
 }
 
 /* A handle at the front of the queue begins to ask. */
-static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
+static int queue_begin(struct quorlock_lock *lock, bool promised, uint32_t seen)
 {
     struct keylist *keylist = lock->keylist;
     struct core_event event = {.type = CORE_EV_WAKE, .wake = {.yield = true}};
@@ -102,7 +102,7 @@ static int queue_begin(struct quorlock *lock, bool promised, uint32_t seen)
 }
 
 /* Rule 6.13. */
-int queue_acquire(struct quorlock *lock)
+int queue_acquire(struct quorlock_lock *lock)
 {
     struct keylist *keylist = lock->keylist;
     int status;
@@ -122,7 +122,7 @@ int queue_acquire(struct quorlock *lock)
 }
 
 /* While the handle waited, its owner may have taken one of the keys in another list. */
-static int ask_in_turn(struct quorlock *lock, const char **ret_why)
+static int ask_in_turn(struct quorlock_lock *lock, const char **ret_why)
 {
     const struct claim *asked = lock->keylist->asked;
     struct claim *claim;
@@ -141,7 +141,7 @@ static void advance(struct keylist *keylist)
 {
     uint32_t place = 0;
 
-    for (struct quorlock *next, *lock = first_of(keylist); lock != NULL; lock = next) {
+    for (struct quorlock_lock *next, *lock = first_of(keylist); lock != NULL; lock = next) {
         const char *why = NULL;
         int status;
 
@@ -159,7 +159,7 @@ static void advance(struct keylist *keylist)
     }
 }
 
-void queue_leave(struct quorlock *lock)
+void queue_leave(struct quorlock_lock *lock)
 {
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
     bare_list_remove(&lock->keylist->waiting, &lock->pending.turn);
@@ -169,7 +169,7 @@ void queue_leave(struct quorlock *lock)
 }
 
 /* The nodes would be asked the same for both handles. */
-static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
+static bool same_wishes(const struct quorlock_lock *a, const struct quorlock_lock *b)
 {
     const struct terms *one = a->terms, *two = b->terms;
 
@@ -178,10 +178,11 @@ static bool same_wishes(const struct quorlock *a, const struct quorlock *b)
     return strcmp(one->label, two->label) == 0 && core_asks_same(&one->config, &two->config);
 }
 
-bool queue_hand_off(struct quorlock *lock, int status)
+bool queue_hand_off(struct quorlock_lock *lock, int status)
 {
     struct link *turn = &lock->pending.turn;
-    struct quorlock *successor = list_has(turn) ? CONTAINER_OF(list_next(turn), struct quorlock, pending.turn) : NULL;
+    struct quorlock_lock *successor =
+        list_has(turn) ? CONTAINER_OF(list_next(turn), struct quorlock_lock, pending.turn) : NULL;
     struct core_event event = {.type = CORE_EV_HAND_OFF};
     struct claim *claim = lock->claim;
 
@@ -209,7 +210,7 @@ bool queue_hand_off(struct quorlock *lock, int status)
 
 uint64_t queue_due(struct claim *claim)
 {
-    struct quorlock *lock;
+    struct quorlock_lock *lock;
 
     while ((lock = claim->acquirer) != NULL && core_phase_now(claim->core) != CORE_GRANTED) {
         uint64_t until_us = validity_add(lock->pending.ended.begun_us, lock->terms->config.holder.wait_us);
@@ -226,7 +227,7 @@ void queue_keys_released(struct claim *claim)
 {
     struct keylist *keylist = claim->keylist;
     struct contention *contention = keylist_contention(keylist);
-    struct quorlock *lock = first_asking(keylist);
+    struct quorlock_lock *lock = first_asking(keylist);
     struct core_event event = {.type = CORE_EV_WAKE};
     char text[REQUEST_OWNER_SIZE];
     const char *owner;
@@ -244,20 +245,20 @@ void queue_keys_released(struct claim *claim)
 }
 
 /* Rule 6.14. */
-void queue_wait_expired(struct quorlock *lock)
+void queue_wait_expired(struct quorlock_lock *lock)
 {
     const struct claim *asked = lock->keylist->asked;
-    int status = QUORLOCK_TIMEDOUT;
+    int status = QUORLOCK_ERR_TIMEDOUT;
     const char *why = NULL;
 
     assert(lock->operation == OPERATION_ACQUIRE && !handle_asks(lock));
     if (lock->pending.pending_on != NULL) {
         why = "its owner holds it, and renewing it first took too long";
     } else if (!keylist_admits(lock->keylist, &lock->terms->config)) {
-        status = QUORLOCK_HELD;
+        status = QUORLOCK_ERR_HELD;
     } else if (handle_waits_for_room(lock)) {
-        if (lock->seen == CORE_SEEN_HELD) status = QUORLOCK_HELD;
-        if (lock->seen == CORE_SEEN_NOQUORUM) status = QUORLOCK_NOQUORUM;
+        if (lock->seen == CORE_SEEN_HELD) status = QUORLOCK_ERR_HELD;
+        if (lock->seen == CORE_SEEN_NOQUORUM) status = QUORLOCK_ERR_NOQUORUM;
     } else if (asked != NULL) {
         /* The first in the queue knows why the keys are not free. */
         status = core_wait_verdict(asked->core);
@@ -271,14 +272,14 @@ void queue_wait_expired(struct quorlock *lock)
 
 /* ---- notices ---- */
 
-static struct quorlock *asking(struct listener *listener)
+static struct quorlock_lock *asking(struct listener *listener)
 {
     return first_asking(CONTAINER_OF(listener, struct contention, listener)->keylist);
 }
 
 static void queue_on_confirmed(struct listener *listener)
 {
-    for (struct quorlock *next, *lock = asking(listener); lock != NULL; lock = next) {
+    for (struct quorlock_lock *next, *lock = asking(listener); lock != NULL; lock = next) {
         next = asking_from(behind(lock));
         claim_notify_subscribed(lock->claim, false);
     }
@@ -288,11 +289,11 @@ static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
 {
     assert(node < CORE_NODES_MAX);
     /* The next confirmation is news for the core. */
-    for (struct quorlock *lock = asking(listener); lock != NULL; lock = asking_from(behind(lock)))
+    for (struct quorlock_lock *lock = asking(listener); lock != NULL; lock = asking_from(behind(lock)))
         lock->claim->known_subscribed &= ~(1u << node);
 }
 
-static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
+static bool is_holder(const struct quorlock_lock *lock, uint64_t holder_id)
 {
     const struct claim *held = handle_held(lock);
     const struct core_token *token = held != NULL ? core_token_now(held->core) : NULL;
@@ -306,7 +307,7 @@ static bool is_holder(const struct quorlock *lock, uint64_t holder_id)
 }
 
 /* Another client changed a key of the lock at that node: let the lock look after its keys. */
-static void look_after(struct quorlock *lock, uint32_t node, bool by_server)
+static void look_after(struct quorlock_lock *lock, uint32_t node, bool by_server)
 {
     struct core_event event = {.type = CORE_EV_LOOK, .look = {.node = node, .by_server = by_server}};
     struct claim *claim;
@@ -324,7 +325,7 @@ static bool look_after_holder(struct keylist *keylist, uint64_t holder_id, uint3
 {
     struct locks *all = CONTAINER_OF(keylist->all, struct locks, keylists);
 
-    LIST_EACH (struct quorlock, lock, &all->handles, in_all) {
+    LIST_EACH (struct quorlock_lock, lock, &all->handles, in_all) {
         if (lock->keylist != keylist || !is_holder(lock, holder_id)) continue;
         look_after(lock, node, false);
         return true;
@@ -346,7 +347,7 @@ static void queue_on_notice(struct listener *listener, uint32_t node, uint32_t k
 {
     struct contention *contention = CONTAINER_OF(listener, struct contention, listener);
     struct keylist *keylist = contention->keylist;
-    struct quorlock *lock = asking(listener);
+    struct quorlock_lock *lock = asking(listener);
     struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .key = key, .holder_id = holder_id}};
 
     assert(key < keylist->n_keys);

@@ -24,12 +24,12 @@ extern const struct listener_events queue_listener;
 /* queue_acquire - ask the nodes, or queue for the handle's turn. 0 or a status.
  * queue_leave - the handle waits no more.
  * queue_wait_expired - the handle's wait bound passed while another handle asked. */
-int queue_acquire(struct quorlock *);
-void queue_leave(struct quorlock *);
-void queue_wait_expired(struct quorlock *);
+int queue_acquire(struct quorlock_lock *);
+void queue_leave(struct quorlock_lock *);
+void queue_wait_expired(struct quorlock_lock *);
 /* queue_hand_off - end the acquire of the handle that asks with that status; its successor goes on. False: no other
  * handle can take its place. */
-bool queue_hand_off(struct quorlock *, int status);
+bool queue_hand_off(struct quorlock_lock *, int status);
 /* queue_key_changed - that node tells that another client changed the key: whoever holds it looks after it, and
  * whoever waits for it asks again. */
 void queue_key_changed(struct locks *, uint32_t node, const struct node_key *);

@@ -8,17 +8,17 @@
 /* The claim is renewed first when less than this part of the lease is left. */
 #define REENTRY_PART_LEFT 3u
 
-static int fail_overlap(struct quorlock *lock, const struct claim *claim, const char *key)
+static int fail_overlap(struct quorlock_lock *lock, const struct claim *claim, const char *key)
 {
     return runtime_fail(
-        locks_of(lock)->runtime, QUORLOCK_INVAL,
+        locks_of(lock)->runtime, QUORLOCK_ERR_INVAL,
         "owner \"%.64s\" has \"%.100s\" in the list \"%.100s\" already and asks for \"%.100s\": an owner "
         "can nest only the identical list of keys; use another owner, or the same keys",
         handle_owner(lock)->name, key, keylist_name(claim->keylist), keylist_name(lock->keylist));
 }
 
 /* Rule 12.2. */
-int reentry_find(struct quorlock *lock, struct claim **ret_claim)
+int reentry_find(struct quorlock_lock *lock, struct claim **ret_claim)
 {
     handle_check(lock);
     assert(lock->reentrant != NULL);
@@ -41,28 +41,28 @@ int reentry_find(struct quorlock *lock, struct claim **ret_claim)
 /* ---- entering ---- */
 
 /* Check whether the hold suits this handle, apart from the time that is left. */
-static int check_terms(const struct quorlock *lock, const struct claim *claim, const char **ret_why)
+static int check_terms(const struct quorlock_lock *lock, const struct claim *claim, const char **ret_why)
 {
     if (core_phase_now(claim->core) == CORE_LOST || core_loss_pending(claim->core)) {
         *ret_why = "its owner has not released all that was lost";
-        return QUORLOCK_LOST;
+        return QUORLOCK_ERR_LOST;
     }
     if ((claim->terms->config.shared & ~lock->terms->config.shared) != 0) {
         *ret_why = "its owner holds it shared, so alone it would wait for itself: give the shared lock back first";
-        return QUORLOCK_STATE;
+        return QUORLOCK_ERR_STATE;
     }
     if (lock->terms->config.fencing && !claim->terms->config.fencing) {
         *ret_why = "its owner holds it without a fencing token: ask for one in the outermost acquire";
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     if (lock->terms->config.holder.keep_us > claim->terms->config.holder.keep_us) {
         *ret_why = "its owner holds it with a shorter keep_ms: ask for the longest one in the outermost acquire";
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     return 0;
 }
 
-static bool lasts(const struct quorlock *lock, const struct claim *claim, uint64_t least_us)
+static bool lasts(const struct quorlock_lock *lock, const struct claim *claim, uint64_t least_us)
 {
     uint64_t left_us = core_valid_us(claim->core, runtime_now_us(locks_of(lock)->runtime));
 
@@ -77,17 +77,17 @@ static int renew(struct claim *claim)
     int status;
 
     assert(claim->named != NULL && claim->pending_holds.count > 0);
-    LIST_EACH (struct quorlock, lock, &claim->pending_holds, pending.turn) {
+    LIST_EACH (struct quorlock_lock, lock, &claim->pending_holds, pending.turn) {
         uint64_t lease_us = lock->terms->config.lease_us;
 
         if (lease_us > event.extend.lease_us) event.extend.lease_us = lease_us;
     }
     status = claim_step(claim, &event);
-    if (status == QUORLOCK_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_LOST;
-    return status == QUORLOCK_BUSY ? 0 : status;
+    if (status == QUORLOCK_ERR_STATE && core_phase_now(claim->core) == CORE_LOST) return QUORLOCK_ERR_LOST;
+    return status == QUORLOCK_ERR_BUSY ? 0 : status;
 }
 
-static void leave_pending(struct quorlock *lock)
+static void leave_pending(struct quorlock_lock *lock)
 {
     assert(list_has(&lock->pending.turn) && lock->pending.pending_on != NULL);
     runtime_wake_at(locks_of(lock)->runtime, &lock->waker, UINT64_MAX);
@@ -99,16 +99,16 @@ static void leave_pending(struct quorlock *lock)
 static const char *why_not_renewed(int status)
 {
     switch (status) {
-    case QUORLOCK_NOQUORUM: return "its owner holds it, and renewing it first reached no quorum";
-    case QUORLOCK_TIMEDOUT: return "its owner holds it, and less validity is left than is asked for";
-    case QUORLOCK_LOST: return "its owner held it, and lost it meanwhile";
-    case QUORLOCK_STATE: return "its owner holds it, and max_hold_ms has ended the renewal that it needs first";
+    case QUORLOCK_ERR_NOQUORUM: return "its owner holds it, and renewing it first reached no quorum";
+    case QUORLOCK_ERR_TIMEDOUT: return "its owner holds it, and less validity is left than is asked for";
+    case QUORLOCK_ERR_LOST: return "its owner held it, and lost it meanwhile";
+    case QUORLOCK_ERR_STATE: return "its owner holds it, and max_hold_ms has ended the renewal that it needs first";
     default: return NULL;
     }
 }
 
 /* Rules 12.1 and 12.2. */
-int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_why)
+int reentry_enter(struct quorlock_lock *lock, struct claim *claim, const char **ret_why)
 {
     int status = check_terms(lock, claim, ret_why);
 
@@ -133,7 +133,7 @@ int reentry_enter(struct quorlock *lock, struct claim *claim, const char **ret_w
     return status;
 }
 
-bool reentry_renews_again(struct quorlock *lock)
+bool reentry_renews_again(struct quorlock_lock *lock)
 {
     struct claim *claim = handle_held(lock);
 
@@ -145,7 +145,7 @@ bool reentry_renews_again(struct quorlock *lock)
     return false;
 }
 
-static void end_pending(struct quorlock *lock, struct claim *claim, int status)
+static void end_pending(struct quorlock_lock *lock, struct claim *claim, int status)
 {
     assert(lock->pending.pending_on == claim && lock->operation == OPERATION_ACQUIRE);
     leave_pending(lock);
@@ -156,15 +156,15 @@ static void end_pending(struct quorlock *lock, struct claim *claim, int status)
 
 void reentry_renewed(struct claim *claim, int status)
 {
-    LIST_WALK (struct quorlock, lock, &claim->pending_holds, pending.turn) {
+    LIST_WALK (struct quorlock_lock, lock, &claim->pending_holds, pending.turn) {
         bool as_asked = lock->terms->config.lease_us <= core_lease_us(claim->core);
 
         if (status == QUORLOCK_OK && lasts(lock, claim, 0)) {
             end_pending(lock, claim, QUORLOCK_OK);
         } else if (status == QUORLOCK_OK && as_asked) {
             /* The claim was renewed just now, and less is left than this handle wants. */
-            end_pending(lock, claim, QUORLOCK_TIMEDOUT);
-        } else if (status != QUORLOCK_OK && status != QUORLOCK_CANCELED) {
+            end_pending(lock, claim, QUORLOCK_ERR_TIMEDOUT);
+        } else if (status != QUORLOCK_OK && status != QUORLOCK_ERR_CANCELED) {
             end_pending(lock, claim, status);
         }
     }
@@ -172,12 +172,12 @@ void reentry_renewed(struct claim *claim, int status)
     /* The renewal was of another handle: for a shorter lease, or canceled. */
     status = renew(claim);
     while (status != 0 && claim->pending_holds.count > 0) {
-        end_pending(FIRST_OF(&claim->pending_holds, struct quorlock, pending.turn), claim, status);
+        end_pending(FIRST_OF(&claim->pending_holds, struct quorlock_lock, pending.turn), claim, status);
     }
     claim_check(claim);
 }
 
-void reentry_leave(struct quorlock *lock)
+void reentry_leave(struct quorlock_lock *lock)
 {
     struct claim *claim = lock->pending.pending_on;
 
@@ -186,7 +186,7 @@ void reentry_leave(struct quorlock *lock)
     claim_let_go(claim);
 }
 
-static void admit(struct quorlock *lock, struct claim *claim)
+static void admit(struct quorlock_lock *lock, struct claim *claim)
 {
     const char *why = NULL;
     int status;
@@ -210,7 +210,7 @@ void reentry_admit(struct claim *claim)
     /* admit() takes no handle from the queue but the one that it admits. */
     for (struct link *next, *link = bare_list_first(&claim->keylist->waiting); link != NULL; link = next) {
         next = list_next(link);
-        admit(CONTAINER_OF(link, struct quorlock, pending.turn), claim);
+        admit(CONTAINER_OF(link, struct quorlock_lock, pending.turn), claim);
     }
     /* Locks that try once are not in the queue. */
     LIST_WALK (struct claim, other, &claim->named->claims, in_owner) {

@@ -23,10 +23,10 @@ struct request {
 
 _Static_assert(sizeof(struct request) <= NODE_TAG_SIZE, "a request's tag has room at the node");
 
-_Static_assert((int)NODE_CONNECTING == (int)QUORLOCK_NODE_CONNECTING, "states of nodes");
-_Static_assert((int)NODE_READY == (int)QUORLOCK_NODE_READY, "states of nodes");
-_Static_assert((int)NODE_QUARANTINED == (int)QUORLOCK_NODE_QUARANTINED, "states of nodes");
-_Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_DOWN, "states of nodes");
+_Static_assert((int)NODE_CONNECTING == (int)QUORLOCK_NODE_STATE_CONNECTING, "states of nodes");
+_Static_assert((int)NODE_READY == (int)QUORLOCK_NODE_STATE_READY, "states of nodes");
+_Static_assert((int)NODE_QUARANTINED == (int)QUORLOCK_NODE_STATE_QUARANTINED, "states of nodes");
+_Static_assert((int)NODE_DOWN == (int)QUORLOCK_NODE_STATE_DOWN, "states of nodes");
 _Static_assert((int)FAULT_UNREACHABLE == (int)QUORLOCK_NODE_ERROR_UNREACHABLE, "faults of nodes");
 _Static_assert((int)FAULT_TIMEOUT == (int)QUORLOCK_NODE_ERROR_TIMEOUT, "faults of nodes");
 _Static_assert((int)FAULT_TEMPORARY == (int)QUORLOCK_NODE_ERROR_TEMPORARY, "faults of nodes");
@@ -264,7 +264,7 @@ int nodes_log_in(struct runtime *runtime, const char *user, const char *password
     bool used = false;
 
     if (runtime->options.credentials != NULL)
-        return runtime_fail(runtime, QUORLOCK_STATE,
+        return runtime_fail(runtime, QUORLOCK_ERR_STATE,
                             "the callback credentials of this client says what it logs in with");
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct runtime_node *node = &runtime->nodes[i];
@@ -272,11 +272,11 @@ int nodes_log_in(struct runtime *runtime, const char *user, const char *password
         if (node->uri.has_login) continue;
         used = true;
         if (uri_log_in(&node->uri, &runtime->alloc, user, password) != 0)
-            return runtime_fail_plainly(runtime, QUORLOCK_NOMEM);
+            return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
         node_log_in_again(node->node);
     }
     if (used) return 0;
-    return runtime_fail(runtime, QUORLOCK_INVAL,
+    return runtime_fail(runtime, QUORLOCK_ERR_INVAL,
                         "each node has a user or password in its address, which no other replaces: make a client whose "
                         "addresses have none");
 }
@@ -314,7 +314,7 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
         char wrong[CALLER_ERROR_SIZE];
         int status;
 
-        if (uris[i] == NULL) return caller_fail(error, QUORLOCK_INVAL, "nodes[%u] is NULL", i);
+        if (uris[i] == NULL) return caller_fail(error, QUORLOCK_ERR_INVAL, "nodes[%u] is NULL", i);
         status = uri_parse(&nodes[i].uri, &runtime->alloc, uris[i], wrong, sizeof(wrong));
         /* Named by its place in the list, for the address may contain a password. */
         if (status != 0) return caller_fail(error, status, "node %u: %.480s", i + 1, wrong);
@@ -322,7 +322,7 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
         if (status != 0) return status;
         for (uint32_t k = 0; k < i; k++) {
             if (!uri_same(&nodes[i].uri, &nodes[k].uri)) continue;
-            return caller_fail(error, QUORLOCK_INVAL,
+            return caller_fail(error, QUORLOCK_ERR_INVAL,
                                "nodes %u and %u are the same server, %s, given twice: one server has one vote. "
                                "Give each address once",
                                k + 1, i + 1, nodes[i].uri.name);
@@ -345,7 +345,7 @@ int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
         if (runtime->nodes[i].uri.tls) uri = &runtime->nodes[i].uri;
     if (uri == NULL && (config.ca != NULL || config.cert != NULL || config.name != NULL)) {
         return caller_fail(
-            error, QUORLOCK_INVAL,
+            error, QUORLOCK_ERR_INVAL,
             "there are options for TLS, and no address asks for it: write rediss:// instead of redis://, "
             "or leave out --tls-... (tls_...)");
     }

@@ -11,7 +11,7 @@
 
 #define MS 1000u
 
-#define REFUSE(error, ...) caller_fail(error, QUORLOCK_INVAL, __VA_ARGS__)
+#define REFUSE(error, ...) caller_fail(error, QUORLOCK_ERR_INVAL, __VA_ARGS__)
 
 #define SET_NAME_MAX             64
 #define TLS_NAME_MAX             253
@@ -66,8 +66,9 @@ static void options_fill(uint32_t *value, uint32_t otherwise)
 
 static int check_kinds(const struct quorlock_client_options *options, struct caller_error *error)
 {
-    if (options->policy != QUORLOCK_MAJORITY && options->policy != QUORLOCK_ALL) {
-        return REFUSE(error, "policy is %d: it must be QUORLOCK_MAJORITY or QUORLOCK_ALL", options->policy);
+    if (options->policy != QUORLOCK_POLICY_MAJORITY && options->policy != QUORLOCK_POLICY_ALL) {
+        return REFUSE(error, "policy is %d: it must be QUORLOCK_POLICY_MAJORITY or QUORLOCK_POLICY_ALL",
+                      options->policy);
     }
     if (options->dialect != QUORLOCK_DIALECT_PLAIN && options->dialect != QUORLOCK_DIALECT_REDISSON) {
         return REFUSE(error, "dialect is %d: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON",
@@ -198,7 +199,7 @@ int options_buggify(uint64_t *ret, const char *text, struct caller_error *error)
 
 uint32_t options_quorum(int policy, uint32_t n_nodes)
 {
-    uint32_t quorum = policy == QUORLOCK_ALL ? n_nodes : n_nodes / 2 + 1;
+    uint32_t quorum = policy == QUORLOCK_POLICY_ALL ? n_nodes : n_nodes / 2 + 1;
 
     /* Any two quorums have a node in common. */
     assert(quorum <= n_nodes && 2 * quorum > n_nodes);
@@ -213,7 +214,7 @@ int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorl
     *ret = (struct quorlock_bootstrap_options){.size = sizeof(*ret)};
     if (given != NULL) status = caller_copy(ret, sizeof(*ret), given, given->size, "quorlock_bootstrap_options", error);
     if (status == 0 && ret->reconfigure != 0 && ret->if_needed != 0) {
-        return caller_fail(error, QUORLOCK_INVAL,
+        return caller_fail(error, QUORLOCK_ERR_INVAL,
                            "if_needed goes without reconfigure, which writes the guards in any case");
     }
     return status;
@@ -291,7 +292,7 @@ static int check_owner(const char *owner, struct caller_error *error)
     return 0;
 }
 
-static int check_lock_label(const struct quorlock_options *options, const struct quorlock_client_options *client,
+static int check_lock_label(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
                             struct caller_error *error)
 {
     if (options->label == NULL) return 0;
@@ -392,7 +393,8 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
 
 /* Each renewal of a lock renews its counter, too. A counter with a shorter life than the lease could expire while the
  * lock is held, and the next token might be lower. */
-static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_lease_ms, struct caller_error *error)
+static int check_fence_ttl(const struct quorlock_lock_options *options, uint32_t max_lease_ms,
+                           struct caller_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
     return REFUSE(error,
@@ -400,7 +402,7 @@ static int check_fence_ttl(const struct quorlock_options *options, uint32_t max_
                   options->fence_ttl_ms, max_lease_ms);
 }
 
-static int check_min_valid(const struct core_config *config, const struct quorlock_options *options,
+static int check_min_valid(const struct core_config *config, const struct quorlock_lock_options *options,
                            struct caller_error *error)
 {
     uint64_t useful_us = validity_sub(
@@ -421,7 +423,7 @@ static uint64_t mask_of(size_t n_keys)
 }
 
 /* Rule 10.4. The lease covers the keep time: after the death of its owner nobody else keeps the keys. */
-static int check_keep(const struct quorlock_options *options, const struct quorlock_client_options *client,
+static int check_keep(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
                       struct caller_error *error)
 {
     uint64_t keep_ms = options->keep_ms;
@@ -429,7 +431,7 @@ static int check_keep(const struct quorlock_options *options, const struct quorl
 
     if (keep_ms == 0) return 0;
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
-        return caller_fail(error, QUORLOCK_UNSUPPORTED,
+        return caller_fail(error, QUORLOCK_ERR_UNSUPPORTED,
                            "the redisson dialect has no keep_ms: leave keep_ms out, or use the plain dialect");
     }
     if (options->permits != 0 || options->shared != 0) {
@@ -448,11 +450,11 @@ static int check_keep(const struct quorlock_options *options, const struct quorl
         (unsigned long long)keep_ms, options->lease_ms);
 }
 
-static int check_fair(const struct quorlock_options *options, const struct quorlock_client_options *client,
+static int check_fair(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
                       struct caller_error *error)
 {
     if (options->fair == 0 || client->dialect != QUORLOCK_DIALECT_REDISSON) return 0;
-    return caller_fail(error, QUORLOCK_UNSUPPORTED,
+    return caller_fail(error, QUORLOCK_ERR_UNSUPPORTED,
                        "the redisson dialect has no fair waiting: leave fair out, or use the plain dialect");
 }
 
@@ -465,7 +467,7 @@ static uint32_t default_lease_ms(uint64_t keep_ms, uint32_t most_ms)
 }
 
 /* Check permits, shared keys and the keep time. */
-static int options_check_mode(const struct quorlock_options *options, const struct quorlock_client_options *client,
+static int options_check_mode(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
                               size_t n_keys, struct caller_error *error)
 {
     uint64_t keys = mask_of(n_keys);
@@ -474,7 +476,7 @@ static int options_check_mode(const struct quorlock_options *options, const stru
     if (status == 0) status = check_fair(options, client, error);
     if (status != 0 || (options->permits == 0 && options->shared == 0)) return status;
     if (client->dialect == QUORLOCK_DIALECT_REDISSON) {
-        return caller_fail(error, QUORLOCK_UNSUPPORTED,
+        return caller_fail(error, QUORLOCK_ERR_UNSUPPORTED,
                            "the redisson dialect has neither permits nor shared locks: Redisson's own have other rules "
                            "and are left alone. Use the plain dialect");
     }
@@ -490,7 +492,7 @@ static int options_check_mode(const struct quorlock_options *options, const stru
     return 0;
 }
 
-static void config_set_mode(struct core_config *config, const struct quorlock_options *options, size_t n_keys)
+static void config_set_mode(struct core_config *config, const struct quorlock_lock_options *options, size_t n_keys)
 {
     config->permits = options->permits;
     config->shared = options->shared & mask_of(n_keys);
@@ -520,11 +522,11 @@ static void config_check(const struct core_config *config)
 }
 
 /* Rule 4.6. */
-int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
+int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                 const struct quorlock_options *given, struct caller_error *error)
+                 const struct quorlock_lock_options *given, struct caller_error *error)
 {
-    struct quorlock_options options = {.size = sizeof(options)};
+    struct quorlock_lock_options options = {.size = sizeof(options)};
     struct core_config config = {.n_nodes = (uint32_t)client->n_nodes,
                                  .quorum = options_quorum(client->policy, (uint32_t)client->n_nodes),
                                  .drift_ppm = client->drift_ppm,
@@ -533,7 +535,8 @@ int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
     uint32_t most_ms = client->max_lease_ms;
     int status = 0;
 
-    if (given != NULL) status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_options", error);
+    if (given != NULL)
+        status = caller_copy(&options, sizeof(options), given, given->size, "quorlock_lock_options", error);
     if (status == 0) status = options_check_keys(client, keys, n_keys, error);
     if (status == 0) status = check_owner(options.owner, error);
     if (status == 0) status = check_lock_label(&options, client, error);

@@ -20,10 +20,10 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
 /* options_max_lease_given - tell whether the caller gave max_lease_ms. */
 bool options_max_lease_given(const struct quorlock_client_options *given);
 /* options_lock - copy and check the options, fill in defaults, and make the core's config. given may be NULL. */
-int options_lock(struct core_config *ret, struct quorlock_options *ret_options,
+int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                 const struct quorlock_options *given, struct caller_error *);
-/* options_lost_margin_max_ms - do quorlock_lost_margin_max_ms. */
+                 const struct quorlock_lock_options *given, struct caller_error *);
+/* options_lost_margin_max_ms - do quorlock_client_lost_margin_max_ms. */
 uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client, uint32_t lease_ms, uint32_t renew_ms);
 /* options_bootstrap - copy and check the options. given may be NULL. */
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,

@@ -182,7 +182,7 @@ bool owner_is_plain_text(const char *text)
     return *text == '\0';
 }
 
-int quorlock_same_owner(const char *holder, const char *other)
+int quorlock_owner_equals(const char *holder, const char *other)
 {
     if (strcmp(holder, other) == 0) return 1;
     if (!owner_is_redisson(holder) || !owner_is_redisson(other)) return 0;

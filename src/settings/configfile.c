@@ -47,12 +47,12 @@ __attribute__((format(printf, 3, 4))) static int configfile_fail(struct configfi
     va_end(list);
     if (length >= 0) return status;
     file->error = NULL;
-    return QUORLOCK_NOMEM;
+    return QUORLOCK_ERR_NOMEM;
 }
 
 static int configfile_refuse(struct configfile *file, unsigned line, const char *why)
 {
-    return configfile_fail(file, QUORLOCK_INVAL, "%s:%u: %s", file->path, line, why);
+    return configfile_fail(file, QUORLOCK_ERR_INVAL, "%s:%u: %s", file->path, line, why);
 }
 
 /* add_set - read a line that begins with a bracket. */
@@ -88,7 +88,7 @@ static int add_value(struct configfile *file, char *text, unsigned line)
         return configfile_refuse(file, line, "no key before \"=\": a key has small letters and - only");
     first = configfile_find(file, set, key);
     if (first != NULL)
-        return configfile_fail(file, QUORLOCK_INVAL, "%s:%u: %.40s is in line %u already", file->path, line, key,
+        return configfile_fail(file, QUORLOCK_ERR_INVAL, "%s:%u: %.40s is in line %u already", file->path, line, key,
                                first->line);
     file->items[file->n_items++] = (struct config_item){.set = set, .key = key, .value = value, .line = line};
     return 0;
@@ -102,7 +102,7 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
 
     for (size_t i = 0; i < length; i++) n_lines += bytes[i] == '\n';
     *file = (struct configfile){.path = strdup(path), .bytes = bytes, .items = calloc(n_lines, sizeof(*file->items))};
-    if (file->path == NULL || file->items == NULL) return QUORLOCK_NOMEM;
+    if (file->path == NULL || file->items == NULL) return QUORLOCK_ERR_NOMEM;
     if (text_has_mark(bytes)) return configfile_refuse(file, 1, TEXT_MARK_WRONG);
     for (unsigned line = 1; status == 0 && next < bytes + length; line++) {
         char *text = next, *end = memchr(next, '\n', length - (size_t)(next - bytes));
@@ -153,7 +153,7 @@ int configfile_read(struct configfile *file, const char *path, bool needed)
     if (fd < 0 && !needed && (errno == ENOENT || errno == ENOTDIR)) return 0;
     bytes = fd >= 0 && fstat(fd, &found) == 0 ? configfile_read_whole(fd, &length) : NULL;
     if (bytes == NULL) {
-        status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? QUORLOCK_NOMEM : QUORLOCK_INVAL;
+        status = errno == EMFILE || errno == ENFILE || errno == ENOMEM ? QUORLOCK_ERR_NOMEM : QUORLOCK_ERR_INVAL;
         status = configfile_fail(file, status, "configuration file %s: %s", path, strerror(errno));
     }
     if (fd >= 0) close(fd);
@@ -161,7 +161,7 @@ int configfile_read(struct configfile *file, const char *path, bool needed)
     if (length > CONFIGFILE_SIZE_MAX) {
         explicit_bzero(bytes, length);
         free(bytes);
-        return configfile_fail(file, QUORLOCK_INVAL, "configuration file %s: it is longer than %d bytes", path,
+        return configfile_fail(file, QUORLOCK_ERR_INVAL, "configuration file %s: it is longer than %d bytes", path,
                                CONFIGFILE_SIZE_MAX);
     }
     status = configfile_parse(file, path, bytes, length);

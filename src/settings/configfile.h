@@ -27,8 +27,8 @@ struct configfile {
     bool is_public; /* every user of the machine may read it */
 };
 
-/* configfile_read - read a file: 0, or QUORLOCK_INVAL or QUORLOCK_NOMEM (memory or descriptors) with file->error. If it
- * does not exist and is not `needed`, it has no items. Call configfile_clear in any case. */
+/* configfile_read - read a file: 0, or QUORLOCK_ERR_INVAL or QUORLOCK_ERR_NOMEM (memory or descriptors) with
+ * file->error. If it does not exist and is not `needed`, it has no items. Call configfile_clear in any case. */
 int configfile_read(struct configfile *file, const char *path, bool needed);
 void configfile_clear(struct configfile *file);
 

@@ -74,7 +74,7 @@ int credentials_read(struct credentials *credentials, const struct values *value
             memcpy(credentials->password, values->client.password, strlen(values->client.password) + 1);
         }
     }
-    return wrong == NULL ? 0 : QUORLOCK_INVAL;
+    return wrong == NULL ? 0 : QUORLOCK_ERR_INVAL;
 }
 
 int credentials_again(void *arg, const char *node, struct quorlock_credentials *ret)
@@ -90,7 +90,7 @@ int credentials_again(void *arg, const char *node, struct quorlock_credentials *
     if (values->client.user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", values->client.user);
     if (wrong == NULL) return 0;
     snprintf(ret->why, sizeof(ret->why), "password file \"%.100s\": %s", values->password_file, wrong);
-    return QUORLOCK_INVAL;
+    return QUORLOCK_ERR_INVAL;
 }
 
 void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,

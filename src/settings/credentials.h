@@ -16,7 +16,7 @@ struct credentials {
     char password[PASSWORD_LENGTH_MAX + 2]; /* with one more byte, which shows a password that is too long */
 };
 
-/* credentials_read - read them from the values or their file: 0, or QUORLOCK_INVAL with a text in `error`. Call
+/* credentials_read - read them from the values or their file: 0, or QUORLOCK_ERR_INVAL with a text in `error`. Call
  * credentials_wipe in any case. */
 int credentials_read(struct credentials *credentials, const struct values *values, char *error, size_t error_size);
 void credentials_wipe(struct credentials *credentials);

@@ -51,7 +51,7 @@ static int settings_read(quorlock_settings *settings, const char *file, const ch
     status = sources_settle(&settings->sources, &settings->values, &caller);
     if (status != 0) return status;
     settings->list = strdup(settings->values.nodes);
-    if (settings->list == NULL) return QUORLOCK_NOMEM;
+    if (settings->list == NULL) return QUORLOCK_ERR_NOMEM;
     status = credentials_read(&settings->credentials, &settings->values, error, sizeof(error));
     text_format(&settings->sources.error, "%s", error);
     values_nodes(client, settings->nodes, settings->list);
@@ -78,7 +78,7 @@ static void settings_report(const struct text *text, int status, char *error, si
 int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, char *error, size_t error_size)
 {
     quorlock_settings *settings = ret != NULL ? calloc(1, sizeof(*settings)) : NULL;
-    int status = ret == NULL ? QUORLOCK_INVAL : QUORLOCK_NOMEM;
+    int status = ret == NULL ? QUORLOCK_ERR_INVAL : QUORLOCK_ERR_NOMEM;
 
     if (settings != NULL) status = settings_read(settings, file, set);
     if (status == 0) {
@@ -122,7 +122,7 @@ int quorlock_settings_options(const quorlock_settings *settings, struct quorlock
     const struct quorlock_client_options *known;
     size_t size;
 
-    if (settings == NULL || options == NULL || options->size < sizeof(options->size)) return QUORLOCK_INVAL;
+    if (settings == NULL || options == NULL || options->size < sizeof(options->size)) return QUORLOCK_ERR_INVAL;
     known = &settings->values.client;
     size = options->size;
     /* A value that was set before would get lost. One of the files that an older program has no room for, too. */
@@ -130,7 +130,7 @@ int quorlock_settings_options(const quorlock_settings *settings, struct quorlock
         bool fits = members[i].offset + members[i].size <= size;
 
         if (!is_zero((const char *)(fits ? options : known) + members[i].offset, members[i].size))
-            return QUORLOCK_INVAL;
+            return QUORLOCK_ERR_INVAL;
     }
     memcpy(options, known, size < sizeof(*known) ? size : sizeof(*known));
     options->size = size;
@@ -156,7 +156,7 @@ int settings_check_login(const struct quorlock_client_options *options, struct c
         (options->user == settings->values.client.user && options->password == settings->values.client.password))
         return 0;
     return caller_fail(
-        error, QUORLOCK_INVAL,
+        error, QUORLOCK_ERR_INVAL,
         "user or password is not that of the settings, whose password-file is read before each login: set "
         "credentials to NULL, too");
 }

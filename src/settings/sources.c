@@ -19,13 +19,13 @@ __attribute__((format(printf, 2, 3))) static int sources_fail(struct sources *so
     va_start(list, format);
     text_format_list(&sources->error, format, list);
     va_end(list);
-    return QUORLOCK_INVAL;
+    return QUORLOCK_ERR_INVAL;
 }
 
 static int sources_no_memory(struct sources *sources)
 {
     sources_fail(sources, "out of memory");
-    return QUORLOCK_NOMEM;
+    return QUORLOCK_ERR_NOMEM;
 }
 
 /* variable - return the value of a variable, or NULL if it is not set or empty. */
@@ -171,7 +171,7 @@ static int set_from(struct sources *sources, struct values *values, size_t place
     return status;
 }
 
-/* sources_look - find the value of the key in that layer: 0, or QUORLOCK_NOMEM. *ret is NULL if there is none. */
+/* sources_look - find the value of the key in that layer: 0, or QUORLOCK_ERR_NOMEM. *ret is NULL if there is none. */
 static int sources_look(struct sources *sources, size_t place, struct source *source, enum source_layer layer,
                         const char *set, char **ret)
 {
@@ -246,7 +246,7 @@ static int check_set(struct sources *sources, const struct values *values, const
     if (sources_set(sources, 0) != NULL) {
         text_format(error, "\"%s\" is no set of the configuration files, which have ", hide_shown(values->set));
         sources_sets(sources, error);
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     return sources_fail(sources, "\"%s\" is no set: there is no [set NAME] in %s%s%s", hide_shown(values->set),
                         sources->looked_for[0], sources->n_files > 1 ? ", nor in " : "",

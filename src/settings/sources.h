@@ -52,7 +52,8 @@ struct sources_caller {
 };
 
 /*
- * sources_settle - set all values that the caller has not given: 0, or QUORLOCK_INVAL or QUORLOCK_NOMEM with the error
+ * sources_settle - set all values that the caller has not given: 0, or QUORLOCK_ERR_INVAL or QUORLOCK_ERR_NOMEM with
+ * the error
  *
  * `sources` is zeroed. A wrong value that is not used is no error; an unknown key is one. Call sources_clear in any
  * case, when the values are not needed any more.
@@ -63,7 +64,8 @@ void sources_clear(struct sources *sources);
 /* sources_warn - add a warning, if a password is in that file, and every user may read it. */
 void sources_warn(const struct sources *sources, size_t file, struct text *text);
 
-/* sources_check - check every value in the files, also in sets that are not used: 0, or QUORLOCK_INVAL with the error.
+/* sources_check - check every value in the files, also in sets that are not used: 0, or QUORLOCK_ERR_INVAL with the
+ * error.
  */
 int sources_check(struct sources *sources);
 

@@ -13,7 +13,7 @@
 int given_refuse(const struct given *given, const char *wrong)
 {
     text_format(given->error, "%s: \"%s\" %s", given->name, hide_shown(given->value), wrong);
-    return QUORLOCK_INVAL;
+    return QUORLOCK_ERR_INVAL;
 }
 
 int given_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms)
@@ -27,7 +27,7 @@ int given_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms)
         duration_add(given->error, min_ms);
         text_format(given->error, " to ");
         duration_add(given->error, max_ms);
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     *(uint32_t *)given->setting = ms;
     return 0;
@@ -42,7 +42,7 @@ int given_number(const struct given *given, uint32_t min, uint32_t max, const ch
     if (number < (long)min || number > (long)max) {
         given_refuse(given, "is no ");
         text_format(given->error, "%s: give a number from %u to %u", what, min, max);
-        return QUORLOCK_INVAL;
+        return QUORLOCK_ERR_INVAL;
     }
     *(uint32_t *)given->setting = (uint32_t)number;
     return 0;
@@ -73,7 +73,7 @@ int given_choice(const struct given *given)
     given_refuse(given, "is unknown: give ");
     text_add(given->error, all.bytes, all.length);
     text_clear(&all);
-    return QUORLOCK_INVAL;
+    return QUORLOCK_ERR_INVAL;
 }
 
 static int set_wait(const struct given *given)
@@ -184,7 +184,7 @@ static int set_nodes(const struct given *given)
 
         if (wrong != NULL) {
             text_format(given->error, "%s: address %zu of %zu %s", given->name, number, n, wrong);
-            return QUORLOCK_INVAL;
+            return QUORLOCK_ERR_INVAL;
         }
         address += length + 1;
     }

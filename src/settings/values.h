@@ -45,7 +45,7 @@ struct given {
 };
 
 /*
- * given_duration, _number, _choice, _string - set the setting: 0, or QUORLOCK_INVAL with the error added
+ * given_duration, _number, _choice, _string - set the setting: 0, or QUORLOCK_ERR_INVAL with the error added
  *
  * A number is named by `what` in the error. The setting of a choice is an int: the index of the word.
  */
@@ -53,7 +53,7 @@ int given_duration(const struct given *given, uint32_t min_ms, uint32_t max_ms);
 int given_number(const struct given *given, uint32_t min, uint32_t max, const char *what);
 int given_choice(const struct given *given);
 int given_string(const struct given *given);
-/* given_refuse - add the error "NAME: "VALUE" WRONG", and return QUORLOCK_INVAL. */
+/* given_refuse - add the error "NAME: "VALUE" WRONG", and return QUORLOCK_ERR_INVAL. */
 int given_refuse(const struct given *given, const char *wrong);
 
 struct value_key {
@@ -71,7 +71,7 @@ extern const struct value_key value_keys[N_VALUE_KEYS];
 
 /* values_place - return the index of a key, or N_VALUE_KEYS. */
 size_t values_place(const char *key);
-/* values_set - set a key, which must be in the table: 0, or QUORLOCK_INVAL with the error added, which begins with
+/* values_set - set a key, which must be in the table: 0, or QUORLOCK_ERR_INVAL with the error added, which begins with
  * `name`. The value must outlive the values, and may be changed. */
 int values_set(struct values *values, const char *key, const char *name, char *value, struct text *error);
 /* values_begin - return the defaults. */

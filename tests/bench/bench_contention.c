@@ -14,7 +14,7 @@
  * --uneven: a handle thinks for any time up to twice as long. --permits: the key has so many. --readers: so many of 100
  * turns, drawn at random, are those of readers.
  *
- * --raw: the baseline under the same load: a PING and its answer, blocking, on one node after the other.
+ * --raw: the baseline under the same load: a PING and its answer, sync, on one node after the other.
  */
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
@@ -47,8 +47,8 @@ struct turn {
 
 struct handle {
     struct bench *bench;
-    quorlock *locks[2]; /* the second is a reader's */
-    quorlock *lock;     /* of this turn */
+    quorlock_lock *locks[2]; /* the second is a reader's */
+    quorlock_lock *lock;     /* of this turn */
     struct event *timer;
     struct turn turn;
     bool inside;
@@ -181,7 +181,7 @@ static void think(struct handle *handle)
     }
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct handle *handle = arg;
 
@@ -200,15 +200,15 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     }
     handle->inside = false;
     handle->turn.release_ns = now_ns();
-    if (quorlock_release(handle->lock, on_released, handle) != 0) fail("release");
+    if (quorlock_lock_release(handle->lock, on_released, handle) != 0) fail("release");
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct handle *handle = arg;
 
     if (result->status != QUORLOCK_OK) {
-        if (result->status != QUORLOCK_CANCELED) handle->bench->failed++;
+        if (result->status != QUORLOCK_ERR_CANCELED) handle->bench->failed++;
         next(handle);
         return;
     }
@@ -227,7 +227,7 @@ static void next(struct handle *handle)
     handle->lock = handle->locks[handle->turn.shared];
     if (handle->turn.asked_ns >= bench->end_ns) {
         if (--bench->at_work == 0) event_base_loopbreak(bench->base);
-    } else if (quorlock_acquire(handle->lock, on_acquired, handle) != 0) {
+    } else if (quorlock_lock_acquire(handle->lock, on_acquired, handle) != 0) {
         fail(quorlock_client_error(bench->client));
     }
 }
@@ -240,28 +240,28 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < bench->n_handles; i++) {
         struct handle *handle = &bench->handles[i];
 
-        if (!handle->inside && handle->lock != NULL) (void)quorlock_cancel(handle->lock);
+        if (!handle->inside && handle->lock != NULL) (void)quorlock_lock_cancel(handle->lock);
     }
 }
 
-static quorlock *lock_on(struct bench *bench, const char *key, uint32_t permits, uint64_t shared)
+static quorlock_lock *lock_on(struct bench *bench, const char *key, uint32_t permits, uint64_t shared)
 {
-    struct quorlock_options options = {.size = sizeof(options),
-                                       .lease_ms = bench->lease_ms,
-                                       .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                       .permits = permits,
-                                       .fair = bench->fair,
-                                       .shared = shared};
-    quorlock *lock = NULL;
+    struct quorlock_lock_options options = {.size = sizeof(options),
+                                            .lease_ms = bench->lease_ms,
+                                            .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                            .permits = permits,
+                                            .fair = bench->fair,
+                                            .shared = shared};
+    quorlock_lock *lock = NULL;
 
-    if (quorlock_new(&lock, bench->client, &key, 1, &options) != 0) fail(quorlock_client_error(bench->client));
+    if (quorlock_lock_new(&lock, bench->client, &key, 1, &options) != 0) fail(quorlock_client_error(bench->client));
     return lock;
 }
 
-static void on_first(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_first(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status != QUORLOCK_OK) fail(result->text);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     event_base_loopbreak(arg);
 }
 
@@ -280,7 +280,7 @@ static void connect_client(struct bench *bench, const char *const *nodes, size_t
     bench->base = program_loop();
     if (quorlock_client_new(&bench->client, bench->base, &options) != 0) fail(error);
     snprintf(key, sizeof(key), "warm:%ld", (long)getpid());
-    if (quorlock_acquire(lock_on(bench, key, 0, 0), on_first, bench->base) != 0) fail("first acquire");
+    if (quorlock_lock_acquire(lock_on(bench, key, 0, 0), on_first, bench->base) != 0) fail("first acquire");
     event_base_dispatch(bench->base);
 }
 

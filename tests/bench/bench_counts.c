@@ -83,7 +83,7 @@ static void await_nodes(quorlock_client *client, struct event_base *base)
     uint64_t begun_ns = slice_now_ns();
 
     while (!waiting.done) {
-        if (quorlock_inspect(client, "quorlock-bench", on_inspected, &waiting) != 0)
+        if (quorlock_client_inspect(client, "quorlock-bench", on_inspected, &waiting) != 0)
             program_fail(quorlock_client_error(client));
         event_base_dispatch(base);
         if (slice_now_ns() - begun_ns > NODES_LIMIT_NS) program_fail("not every node answers");

@@ -78,18 +78,18 @@ static quorlock_client *crowd_client(const struct crowd *crowd, struct event_bas
     return client;
 }
 
-static quorlock *crowd_lock(const struct crowd *crowd, quorlock_client *client, bool shared)
+static quorlock_lock *crowd_lock(const struct crowd *crowd, quorlock_client *client, bool shared)
 {
     static const char *const keys[] = {KEY};
-    struct quorlock_options options = {.size = sizeof(options),
-                                       .lease_ms = crowd->lease_ms,
-                                       .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                       .permits = crowd->permits,
-                                       .fair = crowd->fair,
-                                       .shared = shared ? QUORLOCK_SHARED_ALL : 0};
-    quorlock *lock = NULL;
+    struct quorlock_lock_options options = {.size = sizeof(options),
+                                            .lease_ms = crowd->lease_ms,
+                                            .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                            .permits = crowd->permits,
+                                            .fair = crowd->fair,
+                                            .shared = shared ? QUORLOCK_SHARED_ALL : 0};
+    quorlock_lock *lock = NULL;
 
-    if (quorlock_new(&lock, client, keys, 1, &options) != 0) crowd_fail(quorlock_client_error(client));
+    if (quorlock_lock_new(&lock, client, keys, 1, &options) != 0) crowd_fail(quorlock_client_error(client));
     return lock;
 }
 
@@ -100,12 +100,12 @@ static void say_byte(const struct crowd *crowd, char byte)
     if (write(crowd->pipe[1], &byte, 1) != 1) _exit(0);
 }
 
-static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_turn(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     const struct crowd *crowd = arg;
 
     say_byte(crowd, result->status == QUORLOCK_OK ? 'g' : 'x');
-    if (result->status == QUORLOCK_OK) (void)quorlock_release(lock, NULL, NULL);
+    if (result->status == QUORLOCK_OK) (void)quorlock_lock_release(lock, NULL, NULL);
 }
 
 _Noreturn static void wait_in_a_process(struct crowd *crowd, uint32_t n)
@@ -113,9 +113,9 @@ _Noreturn static void wait_in_a_process(struct crowd *crowd, uint32_t n)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     crowd->base = program_loop();
     for (uint32_t i = 0; i < n; i++) {
-        quorlock *lock = crowd_lock(crowd, crowd_client(crowd, crowd->base), crowd->shared);
+        quorlock_lock *lock = crowd_lock(crowd, crowd_client(crowd, crowd->base), crowd->shared);
 
-        if (quorlock_acquire(lock, on_turn, crowd) != 0) crowd_fail("acquire");
+        if (quorlock_lock_acquire(lock, on_turn, crowd) != 0) crowd_fail("acquire");
         say_byte(crowd, 'w');
         if (i % 16 == 15) (void)event_base_loop(crowd->base, EVLOOP_NONBLOCK);
     }
@@ -174,7 +174,7 @@ static double most(const struct crowd *crowd, const double *after, const double 
 
 /* ---- the holder ---- */
 
-static void on_held(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_held(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct crowd *crowd = arg;
 
@@ -183,7 +183,7 @@ static void on_held(quorlock *lock, const struct quorlock_result *result, void *
     crowd->held++;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct crowd *crowd = arg;
 
@@ -192,7 +192,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     crowd->lost++;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct crowd *crowd = arg;
 
@@ -234,7 +234,7 @@ static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
 static void measure(struct crowd *crowd)
 {
     quorlock_client *client;
-    quorlock *locks[QUORLOCK_PERMITS_MAX];
+    quorlock_lock *locks[QUORLOCK_PERMITS_MAX];
     uint32_t n_locks = crowd->permits != 0 ? crowd->permits : 1;
     struct load before, during, after;
     uint64_t begun_ms, first_ms, all_ms;
@@ -244,8 +244,8 @@ static void measure(struct crowd *crowd)
     client = crowd_client(crowd, crowd->base);
     for (uint32_t i = 0; i < n_locks; i++) {
         locks[i] = crowd_lock(crowd, client, false);
-        (void)quorlock_on_lost(locks[i], on_lost, crowd);
-        if (quorlock_acquire(locks[i], on_held, crowd) != 0) crowd_fail("acquire");
+        (void)quorlock_lock_set_on_lost(locks[i], on_lost, crowd);
+        if (quorlock_lock_acquire(locks[i], on_held, crowd) != 0) crowd_fail("acquire");
     }
     while (crowd->held < n_locks) run_for(crowd, 1);
     for (uint32_t i = 0; i < PROCESSES; i++) {
@@ -263,7 +263,7 @@ static void measure(struct crowd *crowd)
     read_load(crowd, &during);
     seconds = (double)(crowd_now_ms() - begun_ms) / 1000;
     for (uint32_t i = 0; i < n_locks; i++)
-        if (crowd->lost == 0 && quorlock_release(locks[i], on_released, crowd) != 0) crowd_fail("release");
+        if (crowd->lost == 0 && quorlock_lock_release(locks[i], on_released, crowd) != 0) crowd_fail("release");
     first_ms = await_bytes(crowd, 'g', 1);
     all_ms = await_bytes(crowd, 'g', crowd->grants - 1);
     read_load(crowd, &after);

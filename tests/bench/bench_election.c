@@ -76,7 +76,7 @@ static void on_deposed(quorlock_candidate *candidate, const struct quorlock_loss
 static void stand(struct bench *bench)
 {
     bench->stands = true;
-    if (quorlock_stand(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
+    if (quorlock_candidate_stand(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
 }
 
 static void on_time(evutil_socket_t fd, short what, void *arg)
@@ -91,7 +91,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
         return;
     }
     bench->resigned_ns = slice_now_ns();
-    if (quorlock_resign(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
+    if (quorlock_candidate_resign(bench->candidate) != 0) program_fail(quorlock_client_error(bench->client));
 }
 
 static void on_ended(quorlock_candidate *candidate, int status, const char *text, void *arg)
@@ -128,7 +128,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
     bench->over = true;
     if (!bench->stands) event_base_loopbreak(bench->base);
     /* Where it has resigned already, its end is on its way. */
-    if (bench->stands) (void)quorlock_resign(bench->candidate);
+    if (bench->stands) (void)quorlock_candidate_resign(bench->candidate);
 }
 
 /* ---- the order, and what follows ---- */
@@ -153,7 +153,7 @@ static void await_nodes(struct bench *bench)
     uint64_t begun_ns = slice_now_ns();
 
     while (!waiting.done) {
-        if (quorlock_inspect(bench->client, "warm", on_inspected, &waiting) != 0)
+        if (quorlock_client_inspect(bench->client, "warm", on_inspected, &waiting) != 0)
             program_fail(quorlock_client_error(bench->client));
         event_base_dispatch(bench->base);
         if (slice_now_ns() - begun_ns > NODES_MAX_NS) program_fail("not every node answers");
@@ -192,7 +192,7 @@ static void begin(struct bench *bench)
     int status;
 
     if (bench->observe) {
-        status = quorlock_observe(&observer, bench->client, bench->name, &observing);
+        status = quorlock_observer_new(&observer, bench->client, bench->name, &observing);
     } else {
         status = quorlock_candidate_new(&bench->candidate, bench->client, bench->name, &options);
     }

@@ -37,7 +37,7 @@ struct held {
     quorlock_client *client;
     struct raw *raw;
     struct one {
-        quorlock *lock;
+        quorlock_lock *lock;
     } * locks;
     uint32_t n_locks, seconds, lease_ms;
     char prefix[64];
@@ -114,14 +114,14 @@ static struct memory look(const struct held *held)
     return memory;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct held *held = arg;
 
     held->lost++;
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct held *held = arg;
 
@@ -131,7 +131,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
 static void take(struct held *held)
 {
-    struct quorlock_options options = {
+    struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = held->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
 
     held->locks = malloc(held->n_locks * sizeof(*held->locks));
@@ -145,13 +145,13 @@ static void take(struct held *held)
         const char *key = name;
 
         held->key_bytes += (size_t)snprintf(name, sizeof(name), "%s%u", held->prefix, i);
-        if (quorlock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0)
+        if (quorlock_lock_new(&held->locks[i].lock, held->client, &key, 1, &options) != 0)
             program_fail(quorlock_client_error(held->client));
-        quorlock_on_lost(held->locks[i].lock, on_lost, held);
+        quorlock_lock_set_on_lost(held->locks[i].lock, on_lost, held);
     }
     held->idle = look(held);
     for (uint32_t i = 0; i < held->n_locks; i++) {
-        if (quorlock_acquire(held->locks[i].lock, on_acquired, held) != 0)
+        if (quorlock_lock_acquire(held->locks[i].lock, on_acquired, held) != 0)
             program_fail(quorlock_client_error(held->client));
     }
     event_base_dispatch(held->base);
@@ -174,7 +174,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     uint64_t begun_ns = cpu_ns();
 
     for (uint32_t i = 0; i < held->n_locks / LOOK_PART + 1; i++) {
-        uint32_t valid_ms = quorlock_valid_ms(held->locks[held->next_look].lock);
+        uint32_t valid_ms = quorlock_lock_valid_ms(held->locks[held->next_look].lock);
 
         if (valid_ms < held->least_valid_ms) held->least_valid_ms = valid_ms;
         held->next_look = (held->next_look + 1) % held->n_locks;

@@ -34,14 +34,14 @@ static void on_bootstrapped(int status, const struct quorlock_report *report, vo
 int main(int argc, char **argv)
 {
     const struct quorlock_bootstrap_options options = {.size = sizeof(options)};
-    struct bootstrap bootstrap = {.status = QUORLOCK_CLOSED};
+    struct bootstrap bootstrap = {.status = QUORLOCK_ERR_CLOSED};
     struct event_base *base = example_base();
 
     if (argc < 3) die("usage: bootstrap MAX_LEASE_MS NODE...");
     /* The guard is off in this client only: with it the client would write guards by itself, and wait. */
     bootstrap.client = example_client(base, (const char *const *)argv + 2, (size_t)(argc - 2), QUORLOCK_GUARD_OFF,
                                       (uint32_t)strtoul(argv[1], NULL, 10));
-    if (quorlock_bootstrap(bootstrap.client, &options, on_bootstrapped, &bootstrap) != 0) {
+    if (quorlock_client_bootstrap(bootstrap.client, &options, on_bootstrapped, &bootstrap) != 0) {
         die("%s", quorlock_client_error(bootstrap.client));
     }
     event_base_dispatch(base);

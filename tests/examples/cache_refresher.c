@@ -25,14 +25,14 @@
 #define PARTS    5
 
 /* Reads all parts; says so where they are of several versions. */
-static void read_all(const quorlock_blocking_lock *lock, sqlite3 *db)
+static void read_all(const quorlock_sync_lock *lock, sqlite3 *db)
 {
     int64_t first = sql_number(db, "SELECT version FROM part WHERE id = 0");
     bool torn = false;
 
     for (int part = 1; part < PARTS; part++)
         torn |= sql_number(db, "SELECT version FROM part WHERE id = %d", part) != first;
-    if (lock != NULL && quorlock_blocking_valid_ms(lock) == 0) {
+    if (lock != NULL && quorlock_sync_lock_valid_ms(lock) == 0) {
         say("late version=%" PRId64, first); /* what was read is not used */
     } else {
         say("%s version=%" PRId64, torn ? "torn" : "whole", first);
@@ -40,13 +40,13 @@ static void read_all(const quorlock_blocking_lock *lock, sqlite3 *db)
 }
 
 /* Writes all parts anew; false where the lock was lost: the next refresher does it. */
-static bool refresh_all(const quorlock_blocking_lock *lock, sqlite3 *db, uint64_t fence)
+static bool refresh_all(const quorlock_sync_lock *lock, sqlite3 *db, uint64_t fence)
 {
     int64_t version = sql_number(db, "SELECT max(version) FROM part") + 1;
 
     say("refreshes version=%" PRId64, version);
     for (int part = 0; part < PARTS; part++) {
-        if (lock != NULL && quorlock_blocking_valid_ms(lock) == 0) return false;
+        if (lock != NULL && quorlock_sync_lock_valid_ms(lock) == 0) return false;
         sql_run(db, "UPDATE part SET version = %lld, fence = %lld WHERE id = %d AND fence <= %lld", (long long)version,
                 (long long)fence, part, (long long)fence);
         if (sqlite3_changes(db) == 0) return false;
@@ -64,17 +64,17 @@ static uint64_t fence_around(void)
 }
 
 /* True: it is done. */
-static bool once(quorlock_blocking_lock *lock, sqlite3 *db, bool refreshes)
+static bool once(quorlock_sync_lock *lock, sqlite3 *db, bool refreshes)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result), .fence = fence_around()};
+    struct quorlock_sync_result result = {.size = sizeof(result), .fence = fence_around()};
     bool done = true;
 
-    if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+    if (lock != NULL && quorlock_sync_lock_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
     if (refreshes)
         done = refresh_all(lock, db, result.fence);
     else
         read_all(lock, db);
-    if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+    if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     return done;
 }
 
@@ -87,9 +87,10 @@ static bool input_ended(void)
 
 int main(int argc, char **argv)
 {
-    struct quorlock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *lock = NULL;
     bool refreshes;
     long times;
     sqlite3 *db;
@@ -105,8 +106,8 @@ int main(int argc, char **argv)
         lock = example_lock(client, "cache", &options);
     }
     for (long n = 0; times == 0 ? !input_ended() : n < times;) n += once(lock, db, refreshes);
-    quorlock_blocking_free(lock);
-    if (client != NULL) quorlock_blocking_close(client);
+    quorlock_sync_lock_free(lock);
+    if (client != NULL) quorlock_sync_client_close(client);
     sqlite3_close(db);
     return 0;
 }

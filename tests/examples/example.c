@@ -96,10 +96,10 @@ quorlock_client *example_client(struct event_base *base, const char *const *node
     return example_client_with(base, nodes, n_nodes, &more);
 }
 
-quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms)
+quorlock_sync_client *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms)
 {
     char error[256] = "";
-    quorlock_blocking *client = NULL;
+    quorlock_sync_client *client = NULL;
     const struct quorlock_client_options options = {
         .size = sizeof(options),
         .nodes = nodes,
@@ -111,16 +111,17 @@ quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32
         .error_size = sizeof(error),
     };
 
-    if (quorlock_blocking_open(&client, &options) != 0) die("%s", error);
+    if (quorlock_sync_client_new(&client, &options) != 0) die("%s", error);
     return client;
 }
 
-quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key, const struct quorlock_options *options)
+quorlock_sync_lock *example_lock(quorlock_sync_client *client, const char *key,
+                                 const struct quorlock_lock_options *options)
 {
     char error[256] = "";
-    quorlock_blocking_lock *lock = NULL;
+    quorlock_sync_lock *lock = NULL;
 
-    if (quorlock_blocking_new(&lock, client, &key, 1, options, error, sizeof(error)) != 0) die("%s", error);
+    if (quorlock_sync_lock_new(&lock, client, &key, 1, options, error, sizeof(error)) != 0) die("%s", error);
     return lock;
 }
 

@@ -7,7 +7,7 @@
  * worker reads the balance, takes its time, and writes back the sum: two at once, and one of the sums is lost.
  * Some protect other tables in such a file.
  *
- * Some live on an event loop; those that follow one thing after the other use blocking.h, from several threads.
+ * Some live on an event loop; those that follow one thing after the other use sync.h, from several threads.
  */
 #ifndef EXAMPLES_EXAMPLE_H
 #define EXAMPLES_EXAMPLE_H
@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include <event2/event.h>
-#include <quorlock/blocking.h>
 #include <quorlock/quorlock.h>
+#include <quorlock/sync.h>
 #include <sqlite3.h>
 
 /* All of these end the process with a line on stderr where they cannot do their work. */
@@ -36,11 +36,11 @@ quorlock_client *example_client_with(struct event_base *base, const char *const 
                                      const struct quorlock_client_options *more);
 
 /* example_open - a client for callers without a loop, from any thread; max_lease_ms 0: the default of 30 s */
-quorlock_blocking *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms);
+quorlock_sync_client *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms);
 
 /* example_lock - a lock of one key on it */
-quorlock_blocking_lock *example_lock(quorlock_blocking *client, const char *key,
-                                     const struct quorlock_options *options);
+quorlock_sync_lock *example_lock(quorlock_sync_client *client, const char *key,
+                                 const struct quorlock_lock_options *options);
 
 /* sql_run - one or more statements, formatted as by sqlite3_mprintf: a text is written %Q. sql_number - the
  * first column of the first row that they give, 0 for NULL. */

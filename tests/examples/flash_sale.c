@@ -20,18 +20,18 @@
 #define PAY_MS   2
 
 struct shop {
-    quorlock_blocking *client; /* NULL: sells without a lock */
+    quorlock_sync_client *client; /* NULL: sells without a lock */
     const char *database;
 };
 
 /* What was seen is still true: no other buyer was let in. */
-static bool still_ours(const quorlock_blocking_lock *lock)
+static bool still_ours(const quorlock_sync_lock *lock)
 {
-    return lock == NULL || quorlock_blocking_valid_ms(lock) > 0;
+    return lock == NULL || quorlock_sync_lock_valid_ms(lock) > 0;
 }
 
 /* Looks, and buys where it can; false: the lock was lost meanwhile, and nothing was written. */
-static bool buy(const quorlock_blocking_lock *lock, sqlite3 *db)
+static bool buy(const quorlock_sync_lock *lock, sqlite3 *db)
 {
     int64_t left = sql_number(db, "SELECT left FROM stock");
 
@@ -50,20 +50,20 @@ static bool buy(const quorlock_blocking_lock *lock, sqlite3 *db)
 
 static void *buyer(void *arg)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
     const struct shop *shop = arg;
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     sqlite3 *db = account_open(shop->database);
-    quorlock_blocking_lock *lock = shop->client != NULL ? example_lock(shop->client, "stock", &options) : NULL;
+    quorlock_sync_lock *lock = shop->client != NULL ? example_lock(shop->client, "stock", &options) : NULL;
     bool served = false;
 
     while (!served) {
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_sync_lock_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         served = buy(lock, db);
-        if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+        if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     }
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
     sqlite3_close(db);
     return NULL;
 }
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         if (pthread_create(&buyers[i], NULL, buyer, &shop) != 0) die("no thread");
     }
     for (size_t i = 0; i < n_buyers; i++) pthread_join(buyers[i], NULL);
-    if (shop.client != NULL) quorlock_blocking_close(shop.client);
+    if (shop.client != NULL) quorlock_sync_client_close(shop.client);
     free(buyers);
     return 0;
 }

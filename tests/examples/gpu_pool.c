@@ -46,16 +46,16 @@ static void without(sqlite3 *db, const char *worker)
     (void)train(db, worker, gpu, 0);
 }
 
-static void with(quorlock_blocking_lock *permit, sqlite3 *db, const char *worker)
+static void with(quorlock_sync_lock *permit, sqlite3 *db, const char *worker)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     bool done = false;
 
     while (!done) {
-        if (quorlock_blocking_acquire(permit, &result) != QUORLOCK_OK) die("no permit: %s", result.text);
+        if (quorlock_sync_lock_acquire(permit, &result) != QUORLOCK_OK) die("no permit: %s", result.text);
         say("granted gpu=%u", result.slot);
-        done = quorlock_blocking_valid_ms(permit) > 0 && train(db, worker, result.slot, result.fence);
-        (void)quorlock_blocking_release(permit, NULL);
+        done = quorlock_sync_lock_valid_ms(permit) > 0 && train(db, worker, result.slot, result.fence);
+        (void)quorlock_sync_lock_release(permit, NULL);
     }
 }
 
@@ -69,10 +69,10 @@ static uint64_t number_of(const char *name)
 
 int main(int argc, char **argv)
 {
-    struct quorlock_options options = {
+    struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *permit = NULL;
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *permit = NULL;
     bool done = true;
     sqlite3 *db;
 
@@ -95,8 +95,8 @@ int main(int argc, char **argv)
         else
             without(db, argv[1]);
     }
-    quorlock_blocking_free(permit);
-    if (client != NULL) quorlock_blocking_close(client);
+    quorlock_sync_lock_free(permit);
+    if (client != NULL) quorlock_sync_client_close(client);
     sqlite3_close(db);
     return 0;
 }

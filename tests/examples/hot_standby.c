@@ -24,7 +24,7 @@ struct scheduler {
     const char *name;
     unsigned pause_ms;
     int64_t jobs;
-    quorlock_blocking_candidate *candidate; /* NULL: without an election */
+    quorlock_sync_candidate *candidate; /* NULL: without an election */
 };
 
 /* False where a newer term was seen. */
@@ -45,7 +45,7 @@ static bool dispatch(const struct scheduler *scheduler, int64_t number, uint64_t
 
 static bool leads(const struct scheduler *scheduler)
 {
-    return scheduler->candidate == NULL || quorlock_blocking_candidate_valid_ms(scheduler->candidate) > 0;
+    return scheduler->candidate == NULL || quorlock_sync_candidate_valid_ms(scheduler->candidate) > 0;
 }
 
 /* True: all jobs are dispatched. */
@@ -74,18 +74,17 @@ static void stand_and_lead(struct scheduler *scheduler, const char *const *nodes
 {
     const struct quorlock_candidate_options options = {
         .size = sizeof(options), .advertise = scheduler->name, .lease_ms = LEASE_MS};
-    quorlock_blocking *client = example_open(nodes, n_nodes, 0);
+    quorlock_sync_client *client = example_open(nodes, n_nodes, 0);
     uint64_t term = 0;
     char error[256] = "";
 
-    if (quorlock_blocking_candidate_new(&scheduler->candidate, client, "scheduler", &options, error, sizeof(error)) !=
-        0)
+    if (quorlock_sync_candidate_new(&scheduler->candidate, client, "scheduler", &options, error, sizeof(error)) != 0)
         die("%s", error);
-    while (quorlock_blocking_stand(scheduler->candidate, &term) == 0 && !lead(scheduler, term)) continue;
+    while (quorlock_sync_candidate_stand(scheduler->candidate, &term) == 0 && !lead(scheduler, term)) continue;
     /* The standby need not wait for the end of the lease. */
-    (void)quorlock_blocking_resign(scheduler->candidate);
-    quorlock_blocking_candidate_free(scheduler->candidate);
-    quorlock_blocking_close(client);
+    (void)quorlock_sync_candidate_resign(scheduler->candidate);
+    quorlock_sync_candidate_free(scheduler->candidate);
+    quorlock_sync_client_close(client);
 }
 
 int main(int argc, char **argv)

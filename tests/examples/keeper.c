@@ -14,7 +14,7 @@ static void on_closed(void *arg)
     keeper->ended(keeper->arg);
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct keeper *keeper = arg;
 
@@ -23,7 +23,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     quorlock_client_close(keeper->client, on_closed, keeper);
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct keeper *keeper = arg;
 
@@ -33,7 +33,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     keeper->held(keeper->arg);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     (void)lock;
     (void)arg;
@@ -42,7 +42,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
 
 void keeper_begin(struct keeper *keeper, const struct quorlock_loop *loop, const char *const *nodes, size_t n_nodes)
 {
-    const struct quorlock_options lease = {
+    const struct quorlock_lock_options lease = {
         .size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
     const char *const key = "daemon";
     char error[256] = "";
@@ -53,16 +53,16 @@ void keeper_begin(struct keeper *keeper, const struct quorlock_loop *loop, const
                                                     .error = error,
                                                     .error_size = sizeof(error)};
 
-    if (quorlock_client_new_on(&keeper->client, loop, &options) != 0) die("%s", error);
-    if (quorlock_new(&keeper->lock, keeper->client, &key, 1, &lease) != 0) {
+    if (quorlock_client_new_on_loop(&keeper->client, loop, &options) != 0) die("%s", error);
+    if (quorlock_lock_new(&keeper->lock, keeper->client, &key, 1, &lease) != 0) {
         die("%s", quorlock_client_error(keeper->client));
     }
-    quorlock_on_lost(keeper->lock, on_lost, keeper);
-    if (quorlock_acquire(keeper->lock, on_acquired, keeper) != 0) die("%s", quorlock_client_error(keeper->client));
+    quorlock_lock_set_on_lost(keeper->lock, on_lost, keeper);
+    if (quorlock_lock_acquire(keeper->lock, on_acquired, keeper) != 0) die("%s", quorlock_client_error(keeper->client));
 }
 
 void keeper_end(struct keeper *keeper)
 {
     say("worked");
-    if (quorlock_release(keeper->lock, on_released, keeper) != 0) die("%s", quorlock_client_error(keeper->client));
+    if (quorlock_lock_release(keeper->lock, on_released, keeper) != 0) die("%s", quorlock_client_error(keeper->client));
 }

@@ -7,7 +7,7 @@
 
 struct keeper {
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
     void (*held)(void *arg);  /* the lock is there: the daemon begins its work */
     void (*ended)(void *arg); /* the lock is gone and everything is freed */
     void *arg;

@@ -7,7 +7,7 @@
  * Takes the lock, reads the account, waits for an amount on stdin, writes the sum and releases the lock.
  * Without nodes it works without a lock. Three things make a pause harmless:
  *
- *  - It asks quorlock_valid_ms() before it writes. That covers every pause up to there.
+ *  - It asks quorlock_lock_valid_ms() before it writes. That covers every pause up to there.
  *  - The lock is fenced, and the account refuses a token older than the newest that it has seen. That covers a
  *    pause between the question and the write, which no lock can see. For this the token must be shown to the
  *    account before the account is read, or a late write could still slip in between.
@@ -29,7 +29,7 @@ struct worker {
     struct event_base *base;
     struct event *input;
     quorlock_client *client; /* NULL: works without a lock */
-    quorlock *lock;
+    quorlock_lock *lock;
     sqlite3 *db;
     bool inside; /* has the lock, and has read the balance */
     bool pause;
@@ -44,13 +44,13 @@ static void worker_begin(struct worker *);
 static void worker_end(struct worker *worker)
 {
     event_del(worker->input);
-    quorlock_free(worker->lock);
+    quorlock_lock_free(worker->lock);
     if (worker->client != NULL) quorlock_client_close(worker->client, NULL, NULL);
     worker->lock = NULL;
     worker->client = NULL;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct worker *worker = arg;
 
@@ -64,19 +64,19 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 }
 
 /* Comes before validity ends; after a pause, before anything else that this client tells. */
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct worker *worker = arg;
 
-    say("lost valid_ms=%u: %s", quorlock_valid_ms(lock), loss->text);
+    say("lost valid_ms=%u: %s", quorlock_lock_valid_ms(lock), loss->text);
     worker->inside = false;
-    if (quorlock_release(lock, on_released, worker) != 0) die("%s", quorlock_client_error(worker->client));
+    if (quorlock_lock_release(lock, on_released, worker) != 0) die("%s", quorlock_client_error(worker->client));
 }
 
 static void worker_finish(struct worker *worker)
 {
     /* Not valid any more: nothing is done here, for the callback of the loss is due. */
-    if (worker->lock != NULL && quorlock_valid_ms(worker->lock) == 0) return;
+    if (worker->lock != NULL && quorlock_lock_valid_ms(worker->lock) == 0) return;
     say("checked");
     if (worker->pause) {
         worker->pause = false;
@@ -92,7 +92,7 @@ static void worker_finish(struct worker *worker)
     }
     if (worker->lock == NULL) {
         worker_end(worker);
-    } else if (quorlock_release(worker->lock, on_released, worker) != 0) {
+    } else if (quorlock_lock_release(worker->lock, on_released, worker) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
 }
@@ -111,7 +111,7 @@ static void worker_enter(struct worker *worker, const char *owner)
     if (worker->amount != 0) worker_finish(worker);
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct worker *worker = arg;
 
@@ -125,7 +125,7 @@ static void worker_begin(struct worker *worker)
 {
     if (worker->lock == NULL) {
         worker_enter(worker, "nobody");
-    } else if (quorlock_acquire(worker->lock, on_acquired, worker) != 0) {
+    } else if (quorlock_lock_acquire(worker->lock, on_acquired, worker) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
 }
@@ -144,7 +144,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 
 int main(int argc, char **argv)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options),
         .lease_ms = LEASE_MS,
         .wait_ms = QUORLOCK_WAIT_FOREVER,
@@ -163,10 +163,10 @@ int main(int argc, char **argv)
     if (n_nodes > 0) {
         worker.client =
             example_client(worker.base, (const char *const *)words + 1, n_nodes, QUORLOCK_GUARD_CONNECTION, 0);
-        if (quorlock_new(&worker.lock, worker.client, &key, 1, &options) != 0) {
+        if (quorlock_lock_new(&worker.lock, worker.client, &key, 1, &options) != 0) {
             die("%s", quorlock_client_error(worker.client));
         }
-        quorlock_on_lost(worker.lock, on_lost, &worker);
+        quorlock_lock_set_on_lost(worker.lock, on_lost, &worker);
     }
     worker_begin(&worker);
     event_base_dispatch(worker.base);

@@ -20,24 +20,24 @@
 #define STEP_MS  10
 
 /* One step after the other; false: the lock was lost. */
-static bool work(const quorlock_blocking_lock *lock, unsigned work_ms)
+static bool work(const quorlock_sync_lock *lock, unsigned work_ms)
 {
     int64_t until_us = clock_us() + (int64_t)work_ms * 1000;
 
     while (clock_us() < until_us) {
-        if (lock != NULL && quorlock_blocking_valid_ms(lock) == 0) return false;
+        if (lock != NULL && quorlock_sync_lock_valid_ms(lock) == 0) return false;
         pause_ms(STEP_MS);
     }
-    return lock == NULL || quorlock_blocking_valid_ms(lock) > 0;
+    return lock == NULL || quorlock_sync_lock_valid_ms(lock) > 0;
 }
 
 int main(int argc, char **argv)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *lock = NULL;
     bool done = false;
     sqlite3 *db;
 
@@ -50,16 +50,16 @@ int main(int argc, char **argv)
     while (!done) {
         int64_t balance;
 
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_sync_lock_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         balance = sql_number(db, "SELECT balance FROM account");
         say("granted balance=%lld token=%s", (long long)balance, result.token);
         done = work(lock, (unsigned)strtoul(argv[1], NULL, 10));
         if (done) sql_run(db, "UPDATE account SET balance = %lld", (long long)balance + 1);
         say(done ? "written" : "lost");
-        if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+        if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     }
-    quorlock_blocking_free(lock);
-    if (client != NULL) quorlock_blocking_close(client);
+    quorlock_sync_lock_free(lock);
+    if (client != NULL) quorlock_sync_client_close(client);
     sqlite3_close(db);
     return 0;
 }

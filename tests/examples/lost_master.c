@@ -25,7 +25,7 @@ struct worker {
     struct event_base *base;
     struct event *input;
     quorlock_client *client; /* NULL: works without a lock */
-    quorlock *lock;
+    quorlock_lock *lock;
     sqlite3 *db;
     int64_t balance;
 };
@@ -35,26 +35,26 @@ static void worker_acquire(struct worker *, uint32_t wait_ms);
 static void worker_end(struct worker *worker)
 {
     event_del(worker->input);
-    quorlock_free(worker->lock);
+    quorlock_lock_free(worker->lock);
     if (worker->client != NULL) quorlock_client_close(worker->client, NULL, NULL);
     worker->lock = NULL;
     worker->client = NULL;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)lock;
     say("released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
     worker_end(arg);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct worker *worker = arg;
 
-    say("lost valid_ms=%u: %s", quorlock_valid_ms(lock), loss->text);
+    say("lost valid_ms=%u: %s", quorlock_lock_valid_ms(lock), loss->text);
     event_del(worker->input);
-    if (quorlock_release(lock, on_released, worker) != 0) die("%s", quorlock_client_error(worker->client));
+    if (quorlock_lock_release(lock, on_released, worker) != 0) die("%s", quorlock_client_error(worker->client));
 }
 
 static void on_input(evutil_socket_t fd, short what, void *arg)
@@ -68,10 +68,10 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
         worker_end(worker);
     } else if (size <= 0) {
         event_del(worker->input);
-        if (quorlock_release(worker->lock, on_released, worker) != 0) {
+        if (quorlock_lock_release(worker->lock, on_released, worker) != 0) {
             die("%s", quorlock_client_error(worker->client));
         }
-    } else if (worker->lock == NULL || quorlock_valid_ms(worker->lock) > 0) {
+    } else if (worker->lock == NULL || quorlock_lock_valid_ms(worker->lock) > 0) {
         worker->balance += strtoll(line, NULL, 10);
         (void)account_write(worker->db, worker->balance, 0);
         say("written");
@@ -85,7 +85,7 @@ static void worker_enter(struct worker *worker)
     /* The clock first: however long it takes from here to the next line, the sum is not too late. */
     int64_t until_us = clock_us();
 
-    if (worker->lock != NULL) until_us += (int64_t)quorlock_valid_ms(worker->lock) * 1000;
+    if (worker->lock != NULL) until_us += (int64_t)quorlock_lock_valid_ms(worker->lock) * 1000;
     worker->balance = account_read(worker->db);
     say("granted until_us=%lld balance=%lld", (long long)until_us, (long long)worker->balance);
     if (event_add(worker->input, NULL) != 0) die("no event for stdin");
@@ -100,7 +100,7 @@ static unsigned quarantined(const struct quorlock_result *result)
     return n;
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct worker *worker = arg;
 
@@ -110,22 +110,22 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     }
     say("refused status=%s quarantined=%u: %s", quorlock_status_name(result->status), quarantined(result),
         result->text);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     worker_acquire(worker, QUORLOCK_WAIT_FOREVER);
 }
 
 static void worker_acquire(struct worker *worker, uint32_t wait_ms)
 {
     /* No renewal: the job must be done within one lease, or the loss callback comes. */
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = wait_ms, .renew_ms = QUORLOCK_RENEW_NEVER};
     const char *key = "account";
 
-    if (quorlock_new(&worker->lock, worker->client, &key, 1, &options) != 0) {
+    if (quorlock_lock_new(&worker->lock, worker->client, &key, 1, &options) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
-    quorlock_on_lost(worker->lock, on_lost, worker);
-    if (quorlock_acquire(worker->lock, on_acquired, worker) != 0) {
+    quorlock_lock_set_on_lost(worker->lock, on_lost, worker);
+    if (quorlock_lock_acquire(worker->lock, on_acquired, worker) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
 }

@@ -33,8 +33,8 @@ struct worker {
     quorlock_client *client;
     const char *owner;
     sqlite3 *db;
-    quorlock *day;       /* close_day()'s hold */
-    quorlock *depositor; /* deposit()'s */
+    quorlock_lock *day;       /* close_day()'s hold */
+    quorlock_lock *depositor; /* deposit()'s */
     then_fn deposited;
     int64_t balance; /* as the day began with it */
 };
@@ -58,33 +58,34 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Comes before validity ends, to every hold. */
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct worker *worker = arg;
 
-    say("lost hold=%s valid_ms=%u: %s", lock == worker->day ? "day" : "deposit", quorlock_valid_ms(lock), loss->text);
+    say("lost hold=%s valid_ms=%u: %s", lock == worker->day ? "day" : "deposit", quorlock_lock_valid_ms(lock),
+        loss->text);
 }
 
 /* Takes the account's lock for this owner; its first hold or one more. */
-static quorlock *account_lock(struct worker *worker, uint32_t wait_ms, quorlock_cb acquired)
+static quorlock_lock *account_lock(struct worker *worker, uint32_t wait_ms, quorlock_lock_cb acquired)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = wait_ms, .owner = worker->owner};
     const char *key = "account";
-    quorlock *lock;
+    quorlock_lock *lock;
 
-    if (quorlock_new(&lock, worker->client, &key, 1, &options) != 0) {
+    if (quorlock_lock_new(&lock, worker->client, &key, 1, &options) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
-    quorlock_on_lost(lock, on_lost, worker);
-    if (quorlock_acquire(lock, acquired, worker) != 0) die("%s", quorlock_client_error(worker->client));
+    quorlock_lock_set_on_lost(lock, on_lost, worker);
+    if (quorlock_lock_acquire(lock, acquired, worker) != 0) die("%s", quorlock_client_error(worker->client));
     return lock;
 }
 
 /* Not valid any more: nothing is written, for another owner may have the account by now. */
-static void account_add(struct worker *worker, const quorlock *lock, int64_t amount)
+static void account_add(struct worker *worker, const quorlock_lock *lock, int64_t amount)
 {
-    if (quorlock_valid_ms(lock) == 0) {
+    if (quorlock_lock_valid_ms(lock) == 0) {
         say("too-late");
     } else {
         (void)account_write(worker->db, account_read(worker->db) + amount, 0);
@@ -95,12 +96,12 @@ static void account_add(struct worker *worker, const quorlock *lock, int64_t amo
 
 static void deposit_end(struct worker *worker)
 {
-    quorlock_free(worker->depositor);
+    quorlock_lock_free(worker->depositor);
     worker->depositor = NULL;
     worker->deposited(worker);
 }
 
-static void on_deposit_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_deposit_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)lock;
     say("inner-released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
@@ -110,12 +111,12 @@ static void on_deposit_released(quorlock *lock, const struct quorlock_result *re
 static void deposit_make(struct worker *worker)
 {
     account_add(worker, worker->depositor, DEPOSIT);
-    if (quorlock_release(worker->depositor, on_deposit_released, worker) != 0) {
+    if (quorlock_lock_release(worker->depositor, on_deposit_released, worker) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
 }
 
-static void on_deposit_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_deposit_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct worker *worker = arg;
 
@@ -138,22 +139,22 @@ static void deposit(struct worker *worker, then_fn deposited)
 
 /* ---- the outer function ---- */
 
-static void on_day_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_day_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct worker *worker = arg;
 
     say("outer-released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     quorlock_client_close(worker->client, NULL, NULL);
 }
 
 static void day_finish(struct worker *worker)
 {
-    if (quorlock_valid_ms(worker->day) > 0 && account_read(worker->db) != worker->balance + DEPOSIT) {
+    if (quorlock_lock_valid_ms(worker->day) > 0 && account_read(worker->db) != worker->balance + DEPOSIT) {
         say("not-deposited balance=%lld", (long long)account_read(worker->db));
     }
     account_add(worker, worker->day, BONUS);
-    if (quorlock_release(worker->day, on_day_released, worker) != 0) {
+    if (quorlock_lock_release(worker->day, on_day_released, worker) != 0) {
         die("%s", quorlock_client_error(worker->client));
     }
 }
@@ -169,7 +170,7 @@ static void day_deposit(struct worker *worker)
     deposit(worker, day_deposited);
 }
 
-static void on_day_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_day_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)lock;
     if (result->status != QUORLOCK_OK) die("no lock: %s", result->text);
@@ -189,7 +190,7 @@ int main(int argc, char **argv)
     struct event_base *base = example_base();
 
     if (argc < 6) die("usage: nested majority|all plain|redisson OWNER|- DATABASE NODE...");
-    more.policy = strcmp(argv[1], "all") == 0 ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
+    more.policy = strcmp(argv[1], "all") == 0 ? QUORLOCK_POLICY_ALL : QUORLOCK_POLICY_MAJORITY;
     more.dialect = strcmp(argv[2], "redisson") == 0 ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN;
     if (strcmp(argv[3], "-") != 0) worker.owner = argv[3];
     worker.db = account_open(argv[4]);

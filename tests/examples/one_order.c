@@ -21,7 +21,7 @@
 #define PAY_MS   100
 
 struct server {
-    quorlock_blocking *client; /* NULL: works without a lock */
+    quorlock_sync_client *client; /* NULL: works without a lock */
     const char *database;
 };
 
@@ -32,7 +32,7 @@ struct request {
 };
 
 /* False: the lock was lost meanwhile, and nothing was written. */
-static bool order(const quorlock_blocking_lock *lock, sqlite3 *db, long user)
+static bool order(const quorlock_sync_lock *lock, sqlite3 *db, long user)
 {
     if (sql_number(db, "SELECT count(*) FROM orders WHERE user = %ld", user) > 0) {
         say("has-one user=%ld", user);
@@ -40,7 +40,7 @@ static bool order(const quorlock_blocking_lock *lock, sqlite3 *db, long user)
     }
     say("inside user=%ld", user);
     pause_ms(PAY_MS);
-    if (lock != NULL && quorlock_blocking_valid_ms(lock) == 0) return false;
+    if (lock != NULL && quorlock_sync_lock_valid_ms(lock) == 0) return false;
     sql_run(db, "INSERT INTO orders (user) VALUES (%ld)", user);
     say("ordered user=%ld", user);
     return true;
@@ -48,11 +48,11 @@ static bool order(const quorlock_blocking_lock *lock, sqlite3 *db, long user)
 
 static void *request_run(void *arg)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
     const struct request *request = arg;
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = NULL;
     sqlite3 *db = account_open(request->server->database);
     char key[32];
     bool done = false;
@@ -60,11 +60,11 @@ static void *request_run(void *arg)
     snprintf(key, sizeof(key), "order:%ld", request->user);
     if (request->server->client != NULL) lock = example_lock(request->server->client, key, &options);
     while (!done) {
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_sync_lock_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         done = order(lock, db, request->user);
-        if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+        if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     }
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
     sqlite3_close(db);
     return NULL;
 }
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         if (pthread_create(&requests[i].thread, NULL, request_run, &requests[i]) != 0) die("no thread");
     }
     for (long i = 0; i < n_requests; i++) pthread_join(requests[i].thread, NULL);
-    if (server.client != NULL) quorlock_blocking_close(server.client);
+    if (server.client != NULL) quorlock_sync_client_close(server.client);
     free(requests);
     return 0;
 }

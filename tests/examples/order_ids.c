@@ -70,7 +70,7 @@ struct office {
     atomic_long next_task;
     long end_task, n_ids;
     int64_t clock; /* stands still at this second of the epoch; -1: the real one */
-    quorlock_blocking *client;
+    quorlock_sync_client *client;
 };
 
 /* A thread: it works on one task after the other. */
@@ -78,7 +78,7 @@ struct clerk {
     struct office *office;
     pthread_t thread;
     struct node nodes[QUORLOCK_NODES_MAX];
-    quorlock_blocking_lock *lock;
+    quorlock_sync_lock *lock;
     size_t at;      /* the node that it asks */
     int64_t second; /* of the task's last id */
     size_t from;    /* the node that gave it */
@@ -330,13 +330,13 @@ static bool range_give(struct clerk *clerk)
 /* Of many tasks that need a range the first gives it, and the others find it. */
 static enum answer ask_with_lock(struct clerk *clerk, int64_t *ret_id)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     enum answer answer;
 
-    if (quorlock_blocking_acquire(clerk->lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+    if (quorlock_sync_lock_acquire(clerk->lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
     answer = ask_safe(clerk, ret_id);
     if (answer == NO_RANGE) answer = range_give(clerk) ? ask_safe(clerk, ret_id) : DOWN;
-    (void)quorlock_blocking_release(clerk->lock, NULL);
+    (void)quorlock_sync_lock_release(clerk->lock, NULL);
     return answer;
 }
 
@@ -378,7 +378,7 @@ static void task_run(struct clerk *clerk, sqlite3 *db, long task, int64_t *ids)
 
 static void *clerk_run(void *arg)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
     struct clerk *clerk = arg;
     struct office *office = clerk->office;
@@ -389,7 +389,7 @@ static void *clerk_run(void *arg)
     if (ids == NULL) die("no memory");
     if (office->safe) clerk->lock = example_lock(office->client, "icr", &options);
     while ((task = atomic_fetch_add(&office->next_task, 1)) < office->end_task) task_run(clerk, db, task, ids);
-    quorlock_blocking_free(clerk->lock);
+    quorlock_sync_lock_free(clerk->lock);
     for (size_t i = 0; i < office->n_nodes; i++) node_drop(&clerk->nodes[i]);
     free(ids);
     sqlite3_close(db);
@@ -407,7 +407,7 @@ static void office_run(struct office *office)
         if (pthread_create(&clerks[i].thread, NULL, clerk_run, &clerks[i]) != 0) die("no thread");
     }
     for (size_t i = 0; i < CLERKS; i++) pthread_join(clerks[i].thread, NULL);
-    if (office->client != NULL) quorlock_blocking_close(office->client);
+    if (office->client != NULL) quorlock_sync_client_close(office->client);
     free(clerks);
 }
 

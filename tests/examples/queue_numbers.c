@@ -17,31 +17,31 @@
 
 #define LEASE_MS 10000
 
-static void serve(quorlock_blocking_lock *lock, sqlite3 *db, const char *worker)
+static void serve(quorlock_sync_lock *lock, sqlite3 *db, const char *worker)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     bool served = false;
 
     while (!served) {
         int64_t last;
 
-        if (lock != NULL && quorlock_blocking_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
+        if (lock != NULL && quorlock_sync_lock_acquire(lock, &result) != QUORLOCK_OK) die("no lock: %s", result.text);
         last = sql_number(db, "SELECT max(position) FROM queue");
         say("looked last=%lld", (long long)last);
-        if (lock == NULL || quorlock_blocking_valid_ms(lock) > 0) {
+        if (lock == NULL || quorlock_sync_lock_valid_ms(lock) > 0) {
             sql_run(db, "INSERT INTO queue (position, worker) VALUES (%lld, %Q)", (long long)last + 1, worker);
             served = true;
         }
-        if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+        if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     }
 }
 
 int main(int argc, char **argv)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *lock = NULL;
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *lock = NULL;
     long students;
     sqlite3 *db;
 
@@ -53,8 +53,8 @@ int main(int argc, char **argv)
         lock = example_lock(client, "queue", &options);
     }
     for (long i = 0; i < students; i++) serve(lock, db, argv[1]);
-    quorlock_blocking_free(lock);
-    if (client != NULL) quorlock_blocking_close(client);
+    quorlock_sync_lock_free(lock);
+    if (client != NULL) quorlock_sync_client_close(client);
     sqlite3_close(db);
     return 0;
 }

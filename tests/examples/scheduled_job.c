@@ -44,14 +44,14 @@ static bool tick_claim(sqlite3 *db, long long tick)
     return sqlite3_changes(db) == 1;
 }
 
-static void job_run(const struct job *job, const quorlock_blocking_lock *lock, long long tick)
+static void job_run(const struct job *job, const quorlock_sync_lock *lock, long long tick)
 {
     if (job->by_tick && !tick_claim(job->db, tick)) {
         say("was-run tick=%lld", tick);
         return;
     }
     pause_ms(job->work_ms);
-    if (lock != NULL && quorlock_blocking_valid_ms(lock) == 0) {
+    if (lock != NULL && quorlock_sync_lock_valid_ms(lock) == 0) {
         say("lost tick=%lld", tick);
         return;
     }
@@ -59,34 +59,34 @@ static void job_run(const struct job *job, const quorlock_blocking_lock *lock, l
     say("ran tick=%lld", tick);
 }
 
-static void fire(const struct job *job, quorlock_blocking_lock *lock, long long tick)
+static void fire(const struct job *job, quorlock_sync_lock *lock, long long tick)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
 
-    if (lock != NULL) (void)quorlock_blocking_acquire(lock, &result);
-    if (result.status == QUORLOCK_HELD) {
+    if (lock != NULL) (void)quorlock_sync_lock_acquire(lock, &result);
+    if (result.status == QUORLOCK_ERR_HELD) {
         say("another-runs tick=%lld: %s", tick, result.text);
     } else if (result.status != QUORLOCK_OK) {
         say("no-lock tick=%lld: %s", tick, result.text);
     } else {
         job_run(job, lock, tick);
-        if (lock != NULL) (void)quorlock_blocking_release(lock, NULL);
+        if (lock != NULL) (void)quorlock_sync_lock_release(lock, NULL);
     }
 }
 
 static void replica_run(const struct job *job, const char *const *nodes, size_t n_nodes)
 {
-    const struct quorlock_options options = {.size = sizeof(options),
-                                             .lease_ms = LEASE_MS,
-                                             .wait_ms = job->by_tick ? QUORLOCK_WAIT_FOREVER : 0,
-                                             .keep_ms = job->keeps ? KEEP_MS : 0};
-    quorlock_blocking *client = n_nodes > 0 ? example_open(nodes, n_nodes, 0) : NULL;
-    quorlock_blocking_lock *lock = n_nodes > 0 ? example_lock(client, "job", &options) : NULL;
+    const struct quorlock_lock_options options = {.size = sizeof(options),
+                                                  .lease_ms = LEASE_MS,
+                                                  .wait_ms = job->by_tick ? QUORLOCK_WAIT_FOREVER : 0,
+                                                  .keep_ms = job->keeps ? KEEP_MS : 0};
+    quorlock_sync_client *client = n_nodes > 0 ? example_open(nodes, n_nodes, 0) : NULL;
+    quorlock_sync_lock *lock = n_nodes > 0 ? example_lock(client, "job", &options) : NULL;
     char line[32];
 
     while (fgets(line, sizeof(line), stdin) != NULL) fire(job, lock, strtoll(line, NULL, 10));
-    quorlock_blocking_free(lock);
-    if (client != NULL) quorlock_blocking_close(client);
+    quorlock_sync_lock_free(lock);
+    if (client != NULL) quorlock_sync_client_close(client);
 }
 
 int main(int argc, char **argv)

@@ -9,7 +9,7 @@
  *
  *  - However many wait, the nodes see one of them: those of one process queue behind it, in order of
  *    coming, and cost a few hundred bytes each.
- *  - When the last item is sold, no buyer needs to wait any more: quorlock_cancel() ends the waits at once.
+ *  - When the last item is sold, no buyer needs to wait any more: quorlock_lock_cancel() ends the waits at once.
  *  - wait_ms ends the wait of a buyer that was not served by then.
  *  - Every acquire that began has exactly one callback, however it ends.
  */
@@ -26,7 +26,7 @@ struct shop;
 
 struct buyer {
     struct shop *shop;
-    quorlock *lock;
+    quorlock_lock *lock;
     int64_t seen; /* items left when it looked */
     unsigned told;
 };
@@ -130,16 +130,16 @@ static void shop_sold_out(struct shop *shop)
     for (size_t i = 0; i < shop->n_buyers; i++) {
         const struct buyer *buyer = &shop->buyers[i];
 
-        if (buyer->told == 0 && buyer->lock != NULL) quorlock_cancel(buyer->lock);
+        if (buyer->told == 0 && buyer->lock != NULL) quorlock_lock_cancel(buyer->lock);
     }
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct buyer *buyer = arg;
 
     if (result->expired != 0) say("expired");
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     buyer->lock = NULL;
     buyer->shop->n_inside--;
     shop_close_if_empty(buyer->shop);
@@ -151,7 +151,7 @@ static void buyer_leave(struct buyer *buyer)
 
     if (buyer->lock == NULL) {
         shop->n_inside--;
-    } else if (quorlock_release(buyer->lock, on_released, buyer) != 0) {
+    } else if (quorlock_lock_release(buyer->lock, on_released, buyer) != 0) {
         die("%s", quorlock_client_error(shop->client));
     }
 }
@@ -164,7 +164,7 @@ static void on_paid(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Not valid any more: another buyer may be inside, and nothing is written. */
-    if (buyer->lock != NULL && quorlock_valid_ms(buyer->lock) == 0) {
+    if (buyer->lock != NULL && quorlock_lock_valid_ms(buyer->lock) == 0) {
         say("too-late");
     } else {
         stock_write(shop->db, buyer->seen - 1);
@@ -190,7 +190,7 @@ static void buyer_enter(struct buyer *buyer)
     buyer_leave(buyer);
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct buyer *buyer = arg;
     struct shop *shop = buyer->shop;
@@ -202,26 +202,26 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
         buyer_enter(buyer);
         return;
     }
-    if (result->status == QUORLOCK_CANCELED) {
+    if (result->status == QUORLOCK_ERR_CANCELED) {
         shop->n_canceled++;
-    } else if (result->status == QUORLOCK_HELD || result->status == QUORLOCK_TIMEDOUT) {
+    } else if (result->status == QUORLOCK_ERR_HELD || result->status == QUORLOCK_ERR_TIMEDOUT) {
         shop->n_refused++;
     } else {
         die("no lock: %s", result->text);
     }
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     buyer->lock = NULL;
     shop_close_if_empty(shop);
 }
 
 static void buyer_queue(struct buyer *buyer, uint32_t wait_ms)
 {
-    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = wait_ms};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = wait_ms};
     quorlock_client *client = buyer->shop->client;
     const char *key = "stock";
 
-    if (quorlock_new(&buyer->lock, client, &key, 1, &options) != 0 ||
-        quorlock_acquire(buyer->lock, on_acquired, buyer) != 0) {
+    if (quorlock_lock_new(&buyer->lock, client, &key, 1, &options) != 0 ||
+        quorlock_lock_acquire(buyer->lock, on_acquired, buyer) != 0) {
         die("%s", quorlock_client_error(client));
     }
 }

@@ -123,7 +123,7 @@ static void settle(const char *bytes, size_t length, bool secret)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     status = sources_settle(&sources, &values, &caller);
     CHECK(close(fd) == 0);
-    CHECK(status == 0 || status == QUORLOCK_INVAL);
+    CHECK(status == 0 || status == QUORLOCK_ERR_INVAL);
     CHECK((status == 0) == (sources.error.length == 0));
     CHECK(status != 0 || values.nodes != NULL);
     if (status == 0) status = sources_check(&sources);
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(copy != NULL);
     memcpy(copy, bytes, length + 1);
     status = configfile_parse(&file, "FILE", copy, length);
-    CHECK(status == 0 || status == QUORLOCK_INVAL);
+    CHECK(status == 0 || status == QUORLOCK_ERR_INVAL);
     CHECK((status == 0) == (file.error == NULL));
     CHECK(!secret || file.error == NULL || !feed_shows_secret(file.error));
     check_items(&file, copy, length);

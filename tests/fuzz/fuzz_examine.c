@@ -128,7 +128,7 @@ static void check_findings(const struct diagnosis *diagnosis)
         const struct quorlock_finding *finding = diagnosis->findings[i];
 
         CHECK(finding->code != NULL && finding->text != NULL && finding->remedy != NULL);
-        CHECK(finding->severity >= QUORLOCK_NOTE && finding->severity <= QUORLOCK_OUTAGE);
+        CHECK(finding->severity >= QUORLOCK_SEVERITY_NOTE && finding->severity <= QUORLOCK_SEVERITY_OUTAGE);
         CHECK(finding->severity <= diagnose_severity(diagnosis));
         if (i > 0) CHECK(finding->severity <= diagnosis->findings[i - 1]->severity);
         check_word(finding->text, DIAGNOSE_TEXT_SIZE);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_parsed(&uri, &alloc, text, feed_is_secret(text));
         return 0;
     }
-    CHECK(status == QUORLOCK_INVAL);
+    CHECK(status == QUORLOCK_ERR_INVAL);
     CHECK(uri.host == NULL && uri.name == NULL && uri.password == NULL);
     CHECK(error[0] != '\0' || room == 1);
     for (const char *at = error; *at != '\0'; at++) CHECK((unsigned char)*at >= 0x20 && *at != 0x7f);

@@ -52,7 +52,7 @@ void on_ended(quorlock_candidate *candidate, int status, const char *text, void 
     seat->status = status;
     snprintf(seat->text, sizeof(seat->text), "%s", text);
     /* It goes with its client, while candidates of other clients may still be elected. */
-    if (status == QUORLOCK_CLOSED) seat->candidate = NULL;
+    if (status == QUORLOCK_ERR_CLOSED) seat->candidate = NULL;
 }
 
 void sit_with(struct seat *seat, quorlock_client *client, const struct quorlock_candidate_options *options)
@@ -73,14 +73,14 @@ void sit(struct seat *seat, quorlock_client *client, const char *advertise, uint
 void stand(struct seat *seat)
 {
     fixture.inside_call = true;
-    assert_int_equal(quorlock_stand(seat->candidate), 0);
+    assert_int_equal(quorlock_candidate_stand(seat->candidate), 0);
     fixture.inside_call = false;
 }
 
 void resign(struct seat *seat)
 {
     fixture.inside_call = true;
-    assert_int_equal(quorlock_resign(seat->candidate), 0);
+    assert_int_equal(quorlock_candidate_resign(seat->candidate), 0);
     fixture.inside_call = false;
 }
 
@@ -121,7 +121,7 @@ void observe(struct watcher *watcher, quorlock_client *client, uint32_t poll_ms)
 
     memset(watcher, 0, sizeof(*watcher));
     fixture.inside_call = true;
-    if (quorlock_observe(&watcher->observer, client, NAME, &options) != 0)
+    if (quorlock_observer_new(&watcher->observer, client, NAME, &options) != 0)
         fail_msg("%s", quorlock_client_error(client));
     fixture.inside_call = false;
 }

@@ -292,18 +292,18 @@ void fixture_log_in(const char *credentials, const char *database)
     }
 }
 
-quorlock *fixture_lock_all(quorlock_client *client, const char *const *keys, size_t n_keys,
-                           const struct quorlock_options *options)
+quorlock_lock *fixture_lock_all(quorlock_client *client, const char *const *keys, size_t n_keys,
+                                const struct quorlock_lock_options *options)
 {
-    quorlock *lock = NULL;
-    int status = quorlock_new(&lock, client, keys, n_keys, options);
+    quorlock_lock *lock = NULL;
+    int status = quorlock_lock_new(&lock, client, keys, n_keys, options);
 
-    if (status != 0) fail_msg("quorlock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
+    if (status != 0) fail_msg("quorlock_lock_new: %s: %s", quorlock_status_name(status), quorlock_client_error(client));
     assert_non_null(lock);
     return lock;
 }
 
-quorlock *fixture_lock(quorlock_client *client, const char *key, const struct quorlock_options *options)
+quorlock_lock *fixture_lock(quorlock_client *client, const char *key, const struct quorlock_lock_options *options)
 {
     return fixture_lock_all(client, &key, 1, options);
 }
@@ -313,7 +313,7 @@ static void copy_text(char ret[TEXT_SIZE], const char *text)
     snprintf(ret, TEXT_SIZE, "%s", text == NULL ? "" : text);
 }
 
-void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+void on_result(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct seen *seen = arg;
 
@@ -338,7 +338,7 @@ void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
     }
 }
 
-void on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+void on_loss(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct seen_loss *seen = arg;
 
@@ -347,7 +347,7 @@ void on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     seen->calls++;
     seen->order = ++fixture.order;
     seen->at_us = clock_us();
-    seen->valid_ms = quorlock_valid_ms(lock);
+    seen->valid_ms = quorlock_lock_valid_ms(lock);
     seen->loss = *loss;
     copy_text(seen->text, loss->text);
 }
@@ -377,45 +377,45 @@ void on_report(int status, const struct quorlock_report *report, void *arg)
     }
 }
 
-void fixture_start_acquire(quorlock *lock, struct seen *seen)
+void fixture_start_acquire(quorlock_lock *lock, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_acquire(lock, on_result, seen), QUORLOCK_OK);
+    assert_status(quorlock_lock_acquire(lock, on_result, seen), QUORLOCK_OK);
     fixture.inside_call = false;
 }
 
-void fixture_start_release(quorlock *lock, struct seen *seen)
+void fixture_start_release(quorlock_lock *lock, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_release(lock, on_result, seen), QUORLOCK_OK);
+    assert_status(quorlock_lock_release(lock, on_result, seen), QUORLOCK_OK);
     fixture.inside_call = false;
 }
 
-void fixture_start_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+void fixture_start_extend(quorlock_lock *lock, uint32_t lease_ms, struct seen *seen)
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_extend(lock, lease_ms, on_result, seen), QUORLOCK_OK);
+    assert_status(quorlock_lock_extend(lock, lease_ms, on_result, seen), QUORLOCK_OK);
     fixture.inside_call = false;
 }
 
-int fixture_acquire(quorlock *lock, struct seen *seen)
+int fixture_acquire(quorlock_lock *lock, struct seen *seen)
 {
     fixture_start_acquire(lock, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "acquire");
     return seen->result.status;
 }
 
-int fixture_release(quorlock *lock, struct seen *seen)
+int fixture_release(quorlock_lock *lock, struct seen *seen)
 {
     fixture_start_release(lock, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "release");
     return seen->result.status;
 }
 
-int fixture_extend(quorlock *lock, uint32_t lease_ms, struct seen *seen)
+int fixture_extend(quorlock_lock *lock, uint32_t lease_ms, struct seen *seen)
 {
     fixture_start_extend(lock, lease_ms, seen);
     await_count(&seen->calls, 1, GENEROUS_MS, "extend");
@@ -426,7 +426,7 @@ void fixture_inspect(quorlock_client *client, const char *key, struct seen_repor
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_inspect(client, key, on_report, seen), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect(client, key, on_report, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "inspect");
 }
@@ -440,7 +440,7 @@ void fixture_bootstrap(void)
 
     fixture.options.guard = QUORLOCK_GUARD_OFF;
     client = fixture_new_client(0);
-    assert_status(quorlock_bootstrap(client, &options, on_report, &seen), QUORLOCK_OK);
+    assert_status(quorlock_client_bootstrap(client, &options, on_report, &seen), QUORLOCK_OK);
     await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
     assert_status(seen.status, QUORLOCK_OK);
     fixture_close(client);
@@ -450,7 +450,7 @@ void fixture_break(quorlock_client *client, const char *key, struct seen_report 
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_break(client, key, on_report, seen), QUORLOCK_OK);
+    assert_status(quorlock_client_break(client, key, on_report, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
 }

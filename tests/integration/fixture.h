@@ -48,7 +48,7 @@ struct seen_loss {
     int calls;
     uint32_t order;
     uint64_t at_us;
-    uint32_t valid_ms; /* quorlock_valid_ms() as asked inside the callback */
+    uint32_t valid_ms; /* quorlock_lock_valid_ms() as asked inside the callback */
     struct quorlock_loss loss;
     char text[TEXT_SIZE];
 };
@@ -143,27 +143,28 @@ void fixture_bootstrap(void);
 void fixture_log_in(const char *credentials, const char *database);
 
 /* fixture_lock - a lock of one key, or of several. The client frees it, unless the test does. */
-quorlock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_options *);
-quorlock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys, const struct quorlock_options *);
+quorlock_lock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_lock_options *);
+quorlock_lock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys,
+                                const struct quorlock_lock_options *);
 /* LEASE - lock options: LEASE(1000), LEASE(1000, .renew_ms = 100). */
 #define LEASE(...)                                                                                                     \
-    &(struct quorlock_options)                                                                                         \
+    &(struct quorlock_lock_options)                                                                                    \
     {                                                                                                                  \
-        .size = sizeof(struct quorlock_options), .lease_ms = __VA_ARGS__                                               \
+        .size = sizeof(struct quorlock_lock_options), .lease_ms = __VA_ARGS__                                          \
     }
 
-void on_result(quorlock *, const struct quorlock_result *, void *seen);
-void on_loss(quorlock *, const struct quorlock_loss *, void *seen);
+void on_result(quorlock_lock *, const struct quorlock_result *, void *seen);
+void on_loss(quorlock_lock *, const struct quorlock_loss *, void *seen);
 void on_report(int status, const struct quorlock_report *, void *seen);
 
 /* Start an operation, wait for its end, and return its status. */
-int fixture_acquire(quorlock *, struct seen *);
-int fixture_release(quorlock *, struct seen *);
-int fixture_extend(quorlock *, uint32_t lease_ms, struct seen *);
+int fixture_acquire(quorlock_lock *, struct seen *);
+int fixture_release(quorlock_lock *, struct seen *);
+int fixture_extend(quorlock_lock *, uint32_t lease_ms, struct seen *);
 /* The same without waiting; the start must succeed. */
-void fixture_start_acquire(quorlock *, struct seen *);
-void fixture_start_release(quorlock *, struct seen *);
-void fixture_start_extend(quorlock *, uint32_t lease_ms, struct seen *);
+void fixture_start_acquire(quorlock_lock *, struct seen *);
+void fixture_start_release(quorlock_lock *, struct seen *);
+void fixture_start_extend(quorlock_lock *, uint32_t lease_ms, struct seen *);
 void fixture_inspect(quorlock_client *, const char *key, struct seen_report *);
 void fixture_break(quorlock_client *, const char *key, struct seen_report *);
 

@@ -140,7 +140,7 @@ int host_loop_end(void)
 
 int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options)
 {
-    return on_libuv ? quorlock_client_new_on(ret, &guest, options) : quorlock_client_new(ret, base, options);
+    return on_libuv ? quorlock_client_new_on_loop(ret, &guest, options) : quorlock_client_new(ret, base, options);
 }
 
 struct system host_loop_system(const struct alloc *alloc)

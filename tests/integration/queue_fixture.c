@@ -13,7 +13,7 @@ void enqueue(int from, int to, uint32_t wait_ms)
 
 void free_queue(int from, int to)
 {
-    for (int i = from; i < to; i++) quorlock_free(queue.locks[i]);
+    for (int i = from; i < to; i++) quorlock_lock_free(queue.locks[i]);
 }
 
 int completed(int from, int to)
@@ -45,9 +45,9 @@ void await_completed(int from, int to, const char *what)
     await(all_completed, &wish, GENEROUS_MS, what);
 }
 
-quorlock *hold_key(struct seen *seen)
+quorlock_lock *hold_key(struct seen *seen)
 {
-    quorlock *holder = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *holder = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
     assert_status(fixture_acquire(holder, seen), QUORLOCK_OK);
     return holder;

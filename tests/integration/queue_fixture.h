@@ -10,7 +10,7 @@
 #define QUEUE_MAX 50
 
 struct queue_fixture {
-    quorlock *locks[QUEUE_MAX];
+    quorlock_lock *locks[QUEUE_MAX];
     struct seen seen[QUEUE_MAX];
 };
 
@@ -24,6 +24,6 @@ void free_queue(int from, int to);
 int completed(int from, int to);
 void await_completed(int from, int to, const char *what);
 /* hold_key - a handle of fixture.client that holds the key. */
-quorlock *hold_key(struct seen *);
+quorlock_lock *hold_key(struct seen *);
 
 #endif

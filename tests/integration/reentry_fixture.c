@@ -13,7 +13,7 @@ void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms)
     int setup_##flavour(void **state)                                                                                  \
     {                                                                                                                  \
         fixture_begin(3);                                                                                              \
-        flavoured_client(QUORLOCK_##policy, QUORLOCK_DIALECT_##dialect, node_timeout_ms);                              \
+        flavoured_client(QUORLOCK_POLICY_##policy, QUORLOCK_DIALECT_##dialect, node_timeout_ms);                       \
         return 0;                                                                                                      \
     }
 SETUP(majority, MAJORITY, PLAIN, 0)
@@ -22,17 +22,17 @@ SETUP(all, ALL, PLAIN, 0)
 SETUP(all_redisson, ALL, REDISSON, 0)
 SETUP(patient, MAJORITY, PLAIN, 3000)
 
-quorlock *lock_of(const char *owner, uint32_t lease_ms)
+quorlock_lock *lock_of(const char *owner, uint32_t lease_ms)
 {
     return fixture_lock(fixture.client, "key", LEASE(lease_ms, .owner = owner));
 }
 
-quorlock *waiter_of(const char *owner)
+quorlock_lock *waiter_of(const char *owner)
 {
     return fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = QUORLOCK_WAIT_FOREVER));
 }
 
-quorlock *unrenewed_of(const char *owner, uint32_t lease_ms)
+quorlock_lock *unrenewed_of(const char *owner, uint32_t lease_ms)
 {
     return fixture_lock(fixture.client, "key", LEASE(lease_ms, .owner = owner, .renew_ms = QUORLOCK_RENEW_NEVER));
 }

@@ -23,9 +23,9 @@ void flavoured_client(int policy, int dialect, uint32_t node_timeout_ms);
 
 /* lock_of - a handle on "key" that tries once; waiter_of waits for ever; unrenewed_of is renewed on request
  * only. */
-quorlock *lock_of(const char *owner, uint32_t lease_ms);
-quorlock *waiter_of(const char *owner);
-quorlock *unrenewed_of(const char *owner, uint32_t lease_ms);
+quorlock_lock *lock_of(const char *owner, uint32_t lease_ms);
+quorlock_lock *waiter_of(const char *owner);
+quorlock_lock *unrenewed_of(const char *owner, uint32_t lease_ms);
 /* least_pttl - of the key, on any of the servers. */
 int64_t least_pttl(const char *key);
 

@@ -97,7 +97,7 @@ static bool is_refused(void *before)
 static long long leave_one_of_two(struct seen seen[2])
 {
     static const char *const keys[] = {"one", "two"};
-    quorlock *locks[2];
+    quorlock_lock *locks[2];
     long long before;
 
     fixture_client(3);
@@ -108,8 +108,8 @@ static long long leave_one_of_two(struct seen seen[2])
         await_listeners(keys[i]);
     }
     before = refusals("unsubscribe");
-    assert_int_equal(quorlock_cancel(locks[0]), 0);
-    await_status(&seen[0], QUORLOCK_CANCELED, "it is canceled");
+    assert_int_equal(quorlock_lock_cancel(locks[0]), 0);
+    await_status(&seen[0], QUORLOCK_ERR_CANCELED, "it is canceled");
     return before;
 }
 
@@ -140,7 +140,7 @@ static void release_together(const char *refused, const char *const *commands)
     static const char *const keys[] = {"one", "two", "three"};
     long long before[8];
     struct seen seen[3] = {{0}};
-    quorlock *locks[3];
+    quorlock_lock *locks[3];
 
     fixture_client(3);
     for (int i = 0; i < 3; i++) {
@@ -177,7 +177,7 @@ SERVERS_TEST(locks_that_are_taken_together_are_denied_nothing)
 {
     static const char *const keys[] = {"one", "two", "three"};
     struct seen seen[3] = {{0}};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture_log_in("app:geheim@", "");
     give_rights("");

@@ -14,7 +14,7 @@
 static bool started(int status)
 {
     if (status == QUORLOCK_OK) return true;
-    assert_true(status == QUORLOCK_NOMEM || status == QUORLOCK_STATE);
+    assert_true(status == QUORLOCK_ERR_NOMEM || status == QUORLOCK_ERR_STATE);
     return false;
 }
 
@@ -25,16 +25,16 @@ static int ended(struct seen *seen, const char *what)
     return seen->result.status;
 }
 
-static void hold_and_release(quorlock *lock)
+static void hold_and_release(quorlock_lock *lock)
 {
     struct seen seen = {.calls = 0};
 
-    if (!started(quorlock_acquire(lock, on_result, &seen))) return;
+    if (!started(quorlock_lock_acquire(lock, on_result, &seen))) return;
     if (ended(&seen, "acquire") != QUORLOCK_OK) return;
     seen.calls = 0;
-    if (started(quorlock_extend(lock, 0, on_result, &seen))) ended(&seen, "extend");
+    if (started(quorlock_lock_extend(lock, 0, on_result, &seen))) ended(&seen, "extend");
     seen.calls = 0;
-    if (started(quorlock_release(lock, on_result, &seen))) ended(&seen, "release");
+    if (started(quorlock_lock_release(lock, on_result, &seen))) ended(&seen, "release");
     assert_int_equal(seen.calls <= 1, 1);
 }
 
@@ -42,15 +42,15 @@ static void inspect_and_break(quorlock_client *client, const char *key)
 {
     struct seen_report report = {.calls = 0};
 
-    if (started(quorlock_inspect(client, key, on_report, &report))) {
+    if (started(quorlock_client_inspect(client, key, on_report, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "inspect");
     }
     report.calls = 0;
-    if (started(quorlock_inspect_node(client, 0, key, on_report, &report))) {
+    if (started(quorlock_client_inspect_node(client, 0, key, on_report, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "inspect of a node");
     }
     report.calls = 0;
-    if (started(quorlock_break_owner(client, key, "nobody", on_report, &report))) {
+    if (started(quorlock_client_break_owner(client, key, "nobody", on_report, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "break");
     }
     assert_true(report.calls <= 1);
@@ -64,7 +64,7 @@ static void inspects_what_is_taken(quorlock_client *client)
     for (int k = 0; k < 2; k++) {
         struct seen_report report = {.calls = 0};
 
-        if (!started(quorlock_inspect(client, taken[k], on_report, &report))) continue;
+        if (!started(quorlock_client_inspect(client, taken[k], on_report, &report))) continue;
         await_count(&report.calls, 1, GENEROUS_MS, "inspect of a taken key");
         for (int i = 0; i < 2; i++) {
             bool holds = report.nodes[i].n_holders == 1 || strcmp(report.nodes[i].state, "held") == 0;
@@ -88,37 +88,37 @@ static void lists(quorlock_client *client)
 {
     int calls = 0;
 
-    if (started(quorlock_list(client, NULL, on_listing, &calls))) await_count(&calls, 1, GENEROUS_MS, "list");
+    if (started(quorlock_client_list(client, NULL, on_listing, &calls))) await_count(&calls, 1, GENEROUS_MS, "list");
 }
 
-static void waits_in_vain(quorlock_client *client, const struct quorlock_options *options)
+static void waits_in_vain(quorlock_client *client, const struct quorlock_lock_options *options)
 {
     const char *key = "taken";
     struct seen seen = {.calls = 0};
-    quorlock *lock = NULL;
+    quorlock_lock *lock = NULL;
 
-    if (!started(quorlock_new(&lock, client, &key, 1, options))) return;
-    if (started(quorlock_acquire(lock, on_result, &seen))) {
+    if (!started(quorlock_lock_new(&lock, client, &key, 1, options))) return;
+    if (started(quorlock_lock_acquire(lock, on_result, &seen))) {
         int status = ended(&seen, "acquire of a taken key");
 
         assert_true(status != QUORLOCK_OK);
     }
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
-static quorlock *try_new(quorlock_client *client, const char *const *keys, size_t n_keys,
-                         const struct quorlock_options *options)
+static quorlock_lock *try_new(quorlock_client *client, const char *const *keys, size_t n_keys,
+                              const struct quorlock_lock_options *options)
 {
-    quorlock *lock = NULL;
+    quorlock_lock *lock = NULL;
 
-    return started(quorlock_new(&lock, client, keys, n_keys, options)) ? lock : NULL;
+    return started(quorlock_lock_new(&lock, client, keys, n_keys, options)) ? lock : NULL;
 }
 
 /* Four handles on two keys: two of one owner reenter, one waits behind another. */
-static void reenters_and_waits(quorlock_client *client, const char *key, struct quorlock_options options)
+static void reenters_and_waits(quorlock_client *client, const char *key, struct quorlock_lock_options options)
 {
     const char *const keys[2] = {"zebra", key};
-    quorlock *locks[4] = {NULL};
+    quorlock_lock *locks[4] = {NULL};
     struct seen seen[4];
     bool waits[4] = {false};
 
@@ -127,20 +127,20 @@ static void reenters_and_waits(quorlock_client *client, const char *key, struct 
     for (int i = 0; i < 4; i++) {
         options.owner = i < 2 ? "me" : NULL;
         locks[i] = try_new(client, keys, 2, &options);
-        if (locks[i] != NULL) waits[i] = started(quorlock_acquire(locks[i], on_result, &seen[i]));
+        if (locks[i] != NULL) waits[i] = started(quorlock_lock_acquire(locks[i], on_result, &seen[i]));
         /* Two come during the acquire of the first, one after it. */
         if (i == 2 && waits[0]) ended(&seen[0], "acquire of the first");
     }
     for (int i = 0; i < 4; i++) {
         if (!waits[i] || ended(&seen[i], "acquire") != QUORLOCK_OK) continue;
         waits[i] = false;
-        assert_int_equal(quorlock_release(locks[i], NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(locks[i], NULL, NULL), 0);
     }
-    for (int i = 0; i < 4; i++) quorlock_free(locks[i]);
+    for (int i = 0; i < 4; i++) quorlock_lock_free(locks[i]);
 }
 
 /* One of several holders; beside readers; and both kinds of keys in one list. */
-static void holds_with_others(quorlock_client *client, const char *key, struct quorlock_options options)
+static void holds_with_others(quorlock_client *client, const char *key, struct quorlock_lock_options options)
 {
     const char *const keys[2] = {key, "zebra"};
     const struct {
@@ -151,13 +151,13 @@ static void holds_with_others(quorlock_client *client, const char *key, struct q
 
     options.fencing = 1;
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        quorlock *lock;
+        quorlock_lock *lock;
 
         options.permits = modes[i].permits;
         options.shared = modes[i].shared;
         lock = try_new(client, keys, modes[i].n_keys, &options);
         if (lock != NULL) hold_and_release(lock);
-        quorlock_free(lock);
+        quorlock_lock_free(lock);
     }
 }
 
@@ -188,11 +188,12 @@ static void stands_and_observes(quorlock_client *client, const char *name, bool 
     quorlock_candidate *candidate = NULL;
     quorlock_observer *observer = NULL;
 
-    if (started(quorlock_observe(&observer, client, name, &watching)) && !for_good)
+    if (started(quorlock_observer_new(&observer, client, name, &watching)) && !for_good)
         await_count(&told, 1, GENEROUS_MS, "the first look");
-    if (started(quorlock_candidate_new(&candidate, client, name, &options)) && started(quorlock_stand(candidate))) {
+    if (started(quorlock_candidate_new(&candidate, client, name, &options)) &&
+        started(quorlock_candidate_stand(candidate))) {
         if (!for_good) await_count(&events, 1, GENEROUS_MS, "election");
-        if (quorlock_resign(candidate) == 0) {
+        if (quorlock_candidate_resign(candidate) == 0) {
             while (events < 1000) await_count(&events, events + 1, GENEROUS_MS, "the end");
         }
     }
@@ -206,11 +207,11 @@ static bool live(long fail_at, bool for_good)
 {
     static struct counted counted; /* outlives a failed assertion, as the client does */
     const struct quorlock_allocator allocator = counted_hooks(&counted);
-    struct quorlock_options options = *LEASE(400);
+    struct quorlock_lock_options options = *LEASE(400);
     char key[64];
     const char *const keys[1] = {key};
     quorlock_client *client = NULL;
-    quorlock *lock = NULL;
+    quorlock_lock *lock = NULL;
     int status;
 
     counted = (struct counted){.until_failure = fail_at - 1, .for_good = for_good};
@@ -223,13 +224,13 @@ static bool live(long fail_at, bool for_good)
     fixture.options.key_prefix = "p:";
     status = host_loop_client(&client, &fixture.options);
     if (status != QUORLOCK_OK) {
-        assert_status(status, QUORLOCK_NOMEM);
+        assert_status(status, QUORLOCK_ERR_NOMEM);
         assert_null(client);
         assert_int_equal(counted.out, 0);
         return false;
     }
     fixture_adopt(client);
-    if (started(quorlock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
+    if (started(quorlock_lock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
     reenters_and_waits(client, key, options);
     holds_with_others(client, key, options);
     inspect_and_break(client, key);
@@ -237,7 +238,7 @@ static bool live(long fail_at, bool for_good)
     lists(client);
     waits_in_vain(client, &options);
     stands_and_observes(client, key, for_good);
-    if (fail_at % 2 == 0) quorlock_free(lock); /* close frees it as well */
+    if (fail_at % 2 == 0) quorlock_lock_free(lock); /* close frees it as well */
     fixture_close(client);
     assert_int_equal(counted.out, 0);
     return counted.until_failure > 0;

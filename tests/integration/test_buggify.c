@@ -36,13 +36,13 @@ static uint32_t logged_number(const char *before, const char *behind)
 }
 
 /* Releases it where it is held. */
-static void give_back(quorlock *lock, const struct seen *acquired)
+static void give_back(quorlock_lock *lock, const struct seen *acquired)
 {
     struct seen seen = {0};
     int status = acquired->result.status == QUORLOCK_OK ? fixture_release(lock, &seen) : QUORLOCK_OK;
 
     /* The servers of a busy machine may be too slow for the short node timeout; the keys go all the same. */
-    if (status != QUORLOCK_NOQUORUM) assert_status(status, QUORLOCK_OK);
+    if (status != QUORLOCK_ERR_NOQUORUM) assert_status(status, QUORLOCK_OK);
     await_free("key");
 }
 
@@ -50,7 +50,7 @@ static void give_back(quorlock *lock, const struct seen *acquired)
 
 CLIENT_TEST(nothing_is_made_up_unless_asked_for)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen;
 
     for (int i = 0; i < 50; i++) {
@@ -79,7 +79,7 @@ SERVERS_TEST(the_environment_may_ask_for_it)
     assert_int_equal(setenv("QUORLOCK_BUGGIFY", "lots", 1), 0);
     fixture.options.error = error;
     fixture.options.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, fixture.base, &fixture.options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &fixture.options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "QUORLOCK_BUGGIFY is \"lots\": give a seed");
     assert_int_equal(unsetenv("QUORLOCK_BUGGIFY"), 0);
 }
@@ -88,15 +88,15 @@ SERVERS_TEST(the_environment_may_ask_for_it)
 
 BUGGIFY_TEST(acquires_end_with_noquorum_and_leave_nothing)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS));
     unsigned refused = 0;
 
     for (int i = 0; i < CYCLES_MAX && refused < 3; i++) {
         struct seen seen = {0};
         int status = fixture_acquire(lock, &seen);
 
-        if (status != QUORLOCK_OK) assert_status(status, QUORLOCK_NOQUORUM);
-        refused += status == QUORLOCK_NOQUORUM;
+        if (status != QUORLOCK_OK) assert_status(status, QUORLOCK_ERR_NOQUORUM);
+        refused += status == QUORLOCK_ERR_NOQUORUM;
         assert_int_equal(logged("NOQUORUM is made up"), refused);
         give_back(lock, &seen);
     }
@@ -105,7 +105,7 @@ BUGGIFY_TEST(acquires_end_with_noquorum_and_leave_nothing)
 
 BUGGIFY_TEST(an_acquire_that_waits_for_ever_never_ends_so)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     for (int i = 0; i < 40; i++) {
         struct seen seen = {0};
@@ -118,27 +118,27 @@ BUGGIFY_TEST(an_acquire_that_waits_for_ever_never_ends_so)
 
 BUGGIFY_TEST(an_extend_ends_with_noquorum_and_the_lock_is_still_held)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     struct seen seen = {0}, extended = {0};
     struct seen_loss loss = {0};
     int status = QUORLOCK_OK;
 
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int i = 0; i < CYCLES_MAX && status == QUORLOCK_OK && loss.calls == 0; i++) {
         status = fixture_extend(lock, 0, &extended);
     }
-    assert_status(status, QUORLOCK_NOQUORUM);
+    assert_status(status, QUORLOCK_ERR_NOQUORUM);
     assert_int_equal(logged("NOQUORUM is made up"), 1);
     assert_int_equal(loss.calls, 0);
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
     await_holders("key", seen.owner, 3);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
 BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     unsigned late = 0;
 
     for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
@@ -152,7 +152,7 @@ BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
         await_status(&seen, QUORLOCK_OK, "the grant");
         assert_true(seen.result.elapsed_ms >= late_ms);
         assert_true(late_ms <= NODE_TIMEOUT_MS);
-        assert_true(quorlock_valid_ms(lock) > 0);
+        assert_true(quorlock_lock_valid_ms(lock) > 0);
         give_back(lock, &seen);
     }
     assert_int_equal(late, 3);
@@ -160,7 +160,7 @@ BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
 
 BUGGIFY_TEST(a_slow_release_is_reported_long_after_the_key_is_gone)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     unsigned late = 0;
 
     for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
@@ -184,16 +184,16 @@ BUGGIFY_TEST(a_slow_release_is_reported_long_after_the_key_is_gone)
 /* Another client cannot have the key while the loser has not released it. */
 static void check_still_taken(quorlock_client *other)
 {
-    quorlock *lock = fixture_lock(other, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(other, "key", LEASE(LONG_LEASE_MS));
     struct seen seen = {0};
 
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
-    quorlock_free(lock);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
+    quorlock_lock_free(lock);
 }
 
 BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
 {
-    quorlock *lock =
+    quorlock_lock *lock =
         fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .renew_ms = 50));
     bool expired = false, stepped = false;
     quorlock_client *other;
@@ -204,15 +204,15 @@ BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
         struct seen seen = {0}, released = {0};
         struct seen_loss loss = {0};
 
-        quorlock_on_lost(lock, on_loss, &loss);
+        quorlock_lock_set_on_lost(lock, on_loss, &loss);
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         await_count(&loss.calls, 1, GENEROUS_MS, "a loss");
         assert_int_equal(loss.valid_ms, 0);
-        assert_true(loss.loss.reason == QUORLOCK_LOST_EXPIRED || loss.loss.reason == QUORLOCK_LOST_CLOCK);
-        assert_int_equal(quorlock_valid_ms(lock), 0);
-        assert_null(quorlock_token(lock));
-        expired |= loss.loss.reason == QUORLOCK_LOST_EXPIRED && loss.loss.remaining_ms > 0;
-        stepped |= loss.loss.reason == QUORLOCK_LOST_CLOCK && loss.loss.remaining_ms == 0;
+        assert_true(loss.loss.reason == QUORLOCK_LOSS_EXPIRED || loss.loss.reason == QUORLOCK_LOSS_CLOCK);
+        assert_int_equal(quorlock_lock_valid_ms(lock), 0);
+        assert_null(quorlock_lock_token(lock));
+        expired |= loss.loss.reason == QUORLOCK_LOSS_EXPIRED && loss.loss.remaining_ms > 0;
+        stepped |= loss.loss.reason == QUORLOCK_LOSS_CLOCK && loss.loss.remaining_ms == 0;
         check_still_taken(other);
         assert_status(fixture_release(lock, &released), QUORLOCK_OK);
         assert_int_equal(released.result.expired, 1);
@@ -230,7 +230,7 @@ BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
 static void tell(uint64_t seed, char ret[STORY_MAX])
 {
     size_t begun = fixture.log_length, length = 0;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.buggify = seed;
     fixture_client(3);

@@ -23,7 +23,7 @@ enum hook_deed { HOOK_NOTHING, HOOK_CANCELS, HOOK_FREES };
 
 static struct {
     enum hook_deed deed;
-    quorlock *lock;
+    quorlock_lock *lock;
     int heard, done;
 } hook;
 
@@ -32,8 +32,8 @@ static void deed_log(void *arg, int level, const char *text)
     if (strstr(text, "waiting for") == NULL) return;
     hook.heard++;
     if (hook.deed == HOOK_NOTHING || strstr(text, "second") == NULL) return;
-    if (hook.deed == HOOK_CANCELS) assert_status(quorlock_cancel(hook.lock), QUORLOCK_OK);
-    if (hook.deed == HOOK_FREES) quorlock_free(hook.lock);
+    if (hook.deed == HOOK_CANCELS) assert_status(quorlock_lock_cancel(hook.lock), QUORLOCK_OK);
+    if (hook.deed == HOOK_FREES) quorlock_lock_free(hook.lock);
     hook.deed = HOOK_NOTHING;
     hook.done++;
 }
@@ -45,7 +45,7 @@ static void deed_log(void *arg, int level, const char *text)
 static void end_in_hook(enum hook_deed deed)
 {
     struct seen seen;
-    quorlock *next;
+    quorlock_lock *next;
 
     fixture.options.log = deed_log;
     fixture_client(3);
@@ -57,15 +57,15 @@ static void end_in_hook(enum hook_deed deed)
     await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
     take_by_hand(3, "key", "second");
     await_count(&hook.done, 1, GENEROUS_MS, "the second line");
-    await_status(&seen, QUORLOCK_CANCELED, "the end of the acquire");
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "the end of the acquire");
     drop_by_hand("key");
     /* Nothing of it is left: the key is free, and granted at once. */
     next = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = 0));
     assert_status(fixture_acquire(next, &seen), QUORLOCK_OK);
     assert_status(fixture_release(next, &seen), QUORLOCK_OK);
     await_free("key");
-    if (deed == HOOK_CANCELS) quorlock_free(hook.lock);
-    quorlock_free(next);
+    if (deed == HOOK_CANCELS) quorlock_lock_free(hook.lock);
+    quorlock_lock_free(next);
 }
 
 SERVERS_TEST(the_log_hook_may_cancel)
@@ -82,9 +82,9 @@ CLIENT_TEST(the_log_tells_a_loss_before_the_callback)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER));
 
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     while (loss.calls == 0) {
         assert_true(fixture.log == NULL || strstr(fixture.log, "lost \"key\"") == NULL);
@@ -96,7 +96,7 @@ CLIENT_TEST(the_log_tells_a_loss_before_the_callback)
 /* ---- losses between reports ---- */
 
 struct slow_report {
-    quorlock *lock;
+    quorlock_lock *lock;
     uint32_t order;
 };
 
@@ -105,7 +105,7 @@ static void on_slow_report(int status, const struct quorlock_report *report, voi
     struct slow_report *slow = arg;
 
     slow->order = ++fixture.order;
-    while (slow->lock != NULL && quorlock_valid_ms(slow->lock) > 0) sleep_ms(10);
+    while (slow->lock != NULL && quorlock_lock_valid_ms(slow->lock) > 0) sleep_ms(10);
 }
 
 static bool both_reported(void *arg)
@@ -120,14 +120,14 @@ CLIENT_TEST(a_loss_is_reported_between_two_reports)
     struct seen_loss loss = {.calls = 0};
     struct slow_report slow[2];
     struct seen seen;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(2000, .renew_ms = QUORLOCK_RENEW_NEVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(2000, .renew_ms = QUORLOCK_RENEW_NEVER));
 
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     /* The first of the callbacks blocks until the lease has ended. */
     slow[0] = slow[1] = (struct slow_report){.lock = lock};
     for (int i = 0; i < 2; i++) {
-        assert_status(quorlock_inspect(fixture.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
+        assert_status(quorlock_client_inspect(fixture.client, "key", on_slow_report, &slow[i]), QUORLOCK_OK);
     }
     await(both_reported, slow, GENEROUS_MS, "two reports");
     assert_int_equal(loss.calls, 1);
@@ -139,11 +139,11 @@ CLIENT_TEST(a_loss_is_reported_between_two_reports)
 CLIENT_TEST(holds_of_an_owner_are_released_in_a_row)
 {
     struct seen seen, released[3];
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
 
     for (int i = 0; i < 3; i++) assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int i = 0; i < 3; i++) fixture_start_release(lock, &released[i]);
-    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_BUSY);
+    assert_status(quorlock_lock_release(lock, NULL, NULL), QUORLOCK_ERR_BUSY);
     for (int i = 0; i < 3; i++) {
         await_status(&released[i], QUORLOCK_OK, "release");
     }
@@ -156,18 +156,18 @@ CLIENT_TEST(holds_of_an_owner_are_released_in_a_row)
 CLIENT_TEST(an_acquire_after_release_is_not_busy_with_itself)
 {
     struct seen seen, inner, released, again;
-    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(20000, .owner = "me", .wait_ms = GENEROUS_MS));
-    quorlock *nested = fixture_lock(fixture.client, "key", LEASE(40000, .owner = "me", .wait_ms = GENEROUS_MS));
+    quorlock_lock *outer = fixture_lock(fixture.client, "key", LEASE(20000, .owner = "me", .wait_ms = GENEROUS_MS));
+    quorlock_lock *nested = fixture_lock(fixture.client, "key", LEASE(40000, .owner = "me", .wait_ms = GENEROUS_MS));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     /* It asks for a longer lease, so the lock is renewed first; then it is canceled. */
     fixture_start_acquire(nested, &inner);
-    assert_status(quorlock_cancel(nested), QUORLOCK_OK);
+    assert_status(quorlock_lock_cancel(nested), QUORLOCK_OK);
     fixture_start_release(outer, &released);
     fixture_start_acquire(outer, &again);
     await_status(&again, QUORLOCK_OK, "the acquire after the release");
     await_count(&released.calls, 1, GENEROUS_MS, "the release");
-    await_status(&inner, QUORLOCK_CANCELED, "the canceled acquire");
+    await_status(&inner, QUORLOCK_ERR_CANCELED, "the canceled acquire");
     await_holders("key", again.owner, 3);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
@@ -178,7 +178,7 @@ CLIENT_TEST(an_acquire_after_release_is_not_busy_with_itself)
 CLIENT_TEST(cancel_while_closing_changes_nothing)
 {
     struct seen extended, acquired;
-    quorlock *held, *wanted;
+    quorlock_lock *held, *wanted;
     int closed;
 
     held = fixture_lock(fixture.client, "held", LEASE(LONG_LEASE_MS));
@@ -187,11 +187,11 @@ CLIENT_TEST(cancel_while_closing_changes_nothing)
     fixture_start_extend(held, 0, &extended);
     fixture_start_acquire(wanted, &acquired);
     fixture_start_close(fixture.client, &closed);
-    assert_status(quorlock_cancel(held), QUORLOCK_CLOSED);
-    assert_status(quorlock_cancel(wanted), QUORLOCK_CLOSED);
+    assert_status(quorlock_lock_cancel(held), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_lock_cancel(wanted), QUORLOCK_ERR_CLOSED);
     await_count(&closed, 1, GENEROUS_MS, "close");
-    assert_status(extended.result.status, QUORLOCK_CLOSED);
-    assert_status(acquired.result.status, QUORLOCK_CLOSED);
+    assert_status(extended.result.status, QUORLOCK_ERR_CLOSED);
+    assert_status(acquired.result.status, QUORLOCK_ERR_CLOSED);
     await_free("held");
     await_free("wanted");
     assert_int_equal(extended.calls, 1);
@@ -264,7 +264,7 @@ static void make_nearly_ready(struct server *server)
 SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
 {
     struct server *servers = fixture.cluster.servers;
-    quorlock *expiring, *behind, *last;
+    quorlock_lock *expiring, *behind, *last;
     struct seen seen, waiting;
 
     fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 1;
@@ -281,8 +281,8 @@ SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
     shut_out(&servers[1]);
     await_log("down: ", 2);
     make_nearly_ready(&servers[2]);
-    while (quorlock_valid_ms(expiring) > 0) sleep_ms(10);
-    await_status(&waiting, QUORLOCK_AUTH, "the end of what waited");
+    while (quorlock_lock_valid_ms(expiring) > 0) sleep_ms(10);
+    await_status(&waiting, QUORLOCK_ERR_AUTH, "the end of what waited");
     let_in(&servers[0]);
     await_log(": ready, ", 5);
     assert_status(fixture_extend(last, 0, &seen), QUORLOCK_OK);

@@ -16,12 +16,12 @@ CLIENT_TEST(a_candidate_is_elected_and_resigns)
     no_seats();
     sit(&seat, fixture.client, "10.0.0.7:80", LONG_LEASE_MS);
     assert_int_equal(quorlock_candidate_term(seat.candidate), 0);
-    assert_int_equal(quorlock_resign(seat.candidate), QUORLOCK_STATE);
+    assert_int_equal(quorlock_candidate_resign(seat.candidate), QUORLOCK_ERR_STATE);
     observe(&watcher, fixture.client, 0);
     await(knows_none, &watcher, GENEROUS_MS, "that nobody leads");
     assert_int_equal(watcher.leader.term, 0);
     stand(&seat);
-    assert_int_equal(quorlock_stand(seat.candidate), QUORLOCK_STATE);
+    assert_int_equal(quorlock_candidate_stand(seat.candidate), QUORLOCK_ERR_STATE);
     await_count(&seat.elected, 1, GENEROUS_MS, "election");
     await(knows_of, &watcher, GENEROUS_MS, "the leader");
     assert_string_equal(watcher.text, "10.0.0.7:80");
@@ -30,7 +30,7 @@ CLIENT_TEST(a_candidate_is_elected_and_resigns)
     assert_true(watcher.leader.valid_ms > LONG_LEASE_MS / 2);
     resign(&seat);
     assert_int_equal(quorlock_candidate_valid_ms(seat.candidate), 0);
-    assert_int_equal(quorlock_resign(seat.candidate), QUORLOCK_STATE);
+    assert_int_equal(quorlock_candidate_resign(seat.candidate), QUORLOCK_ERR_STATE);
     await_count(&seat.ended, 1, GENEROUS_MS, "the end");
     assert_status(seat.status, QUORLOCK_OK);
     await_free(NAME);
@@ -58,29 +58,29 @@ CLIENT_TEST(invalid_options_are_refused)
     quorlock_observer *observer = NULL;
     quorlock_client *client = fixture.client;
 
-    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "the advertised text has 70 characters: at most 64"));
     options.advertise = "my host";
-    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "the advertised text \"my host\""));
     options.advertise = "";
-    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "the advertised text is empty"));
     options.advertise = NULL;
-    assert_int_equal(quorlock_candidate_new(&candidate, client, "", &options), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_candidate_new(&candidate, client, "quorlock:x", &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, "", &options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, "quorlock:x", &options), QUORLOCK_ERR_INVAL);
     options.lease_ms = 2 * LONG_LEASE_MS;
-    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_candidate_new(&candidate, client, NAME, &options), QUORLOCK_ERR_INVAL);
     assert_null(candidate);
-    assert_int_equal(quorlock_observe(&observer, client, NAME, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_observe(&observer, client, NAME, &watching), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_observer_new(&observer, client, NAME, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_observer_new(&observer, client, NAME, &watching), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "changed is NULL"));
     watching.changed = on_leader;
     watching.poll_ms = 9;
-    assert_int_equal(quorlock_observe(&observer, client, NAME, &watching), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_observer_new(&observer, client, NAME, &watching), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(client), "poll_ms is 9"));
     watching.poll_ms = 3600001;
-    assert_int_equal(quorlock_observe(&observer, client, NAME, &watching), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_observer_new(&observer, client, NAME, &watching), QUORLOCK_ERR_INVAL);
     assert_null(observer);
     quorlock_candidate_free(NULL);
     quorlock_observer_free(NULL);
@@ -93,9 +93,9 @@ REDISSON_TEST(the_redisson_dialect_has_no_elections)
     quorlock_candidate *candidate = NULL;
     quorlock_observer *observer = NULL;
 
-    assert_int_equal(quorlock_candidate_new(&candidate, fixture.client, NAME, &options), QUORLOCK_UNSUPPORTED);
+    assert_int_equal(quorlock_candidate_new(&candidate, fixture.client, NAME, &options), QUORLOCK_ERR_UNSUPPORTED);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "redisson dialect"));
-    assert_int_equal(quorlock_observe(&observer, fixture.client, NAME, &watching), QUORLOCK_UNSUPPORTED);
+    assert_int_equal(quorlock_observer_new(&observer, fixture.client, NAME, &watching), QUORLOCK_ERR_UNSUPPORTED);
     assert_null(candidate);
     assert_null(observer);
 }
@@ -127,7 +127,7 @@ CLIENT_TEST(a_key_that_is_no_lock_ends_the_candidate)
     observe(&watcher, fixture.client, 0);
     stand(&seat);
     await_count(&seat.ended, 1, GENEROUS_MS, "the end");
-    assert_status(seat.status, QUORLOCK_FOREIGN);
+    assert_status(seat.status, QUORLOCK_ERR_FOREIGN);
     assert_true(strlen(seat.text) > 0);
     await(knows_none, &watcher, GENEROUS_MS, "that nobody leads");
     /* Once the key is free it may stand again. */
@@ -217,9 +217,9 @@ CLIENT_TEST(a_leader_whose_keys_are_gone_ends_with_lost_when_it_resigns)
     await_holders(NAME, NULL, 3);
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL " NAME);
     resign(&seat);
-    assert_int_equal(quorlock_resign(seat.candidate), QUORLOCK_STATE);
+    assert_int_equal(quorlock_candidate_resign(seat.candidate), QUORLOCK_ERR_STATE);
     await_count(&seat.ended, 1, GENEROUS_MS, "the end");
-    assert_status(seat.status, QUORLOCK_LOST);
+    assert_status(seat.status, QUORLOCK_ERR_LOST);
     assert_int_equal(seat.deposed, 0);
     await_free(NAME);
     /* That was of one term. */
@@ -329,7 +329,7 @@ CLIENT_TEST(a_plain_lock_is_no_leader)
     static struct seat seat;
     static struct watcher watcher;
     struct seen seen;
-    quorlock *lock = fixture_lock(fixture.client, NAME, LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, NAME, LEASE(LONG_LEASE_MS));
 
     no_seats();
     sit(&seat, fixture.client, "a", LONG_LEASE_MS);
@@ -398,9 +398,9 @@ SERVERS_TEST(a_client_that_closes_ends_all_of_them)
     no_more_checks();
     fixture_close(fixture.client);
     assert_int_equal(leading.ended, 1);
-    assert_status(leading.status, QUORLOCK_CLOSED);
+    assert_status(leading.status, QUORLOCK_ERR_CLOSED);
     assert_int_equal(waiting.ended, 1);
-    assert_status(waiting.status, QUORLOCK_CLOSED);
+    assert_status(waiting.status, QUORLOCK_ERR_CLOSED);
     assert_int_equal(resigning.ended, 1);
     assert_int_equal(idle.ended, 0);
     cluster_await_free(&fixture.cluster, NAME);

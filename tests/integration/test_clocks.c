@@ -19,7 +19,7 @@
 
 static struct seen held;
 static struct seen_loss lost;
-static quorlock *lock;
+static quorlock_lock *lock;
 static int64_t slept_us; /* on this machine */
 
 /* Replaces the system's. */
@@ -43,7 +43,7 @@ static void hold(uint32_t renew_ms)
     memset(&lost, 0, sizeof(lost));
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(LEASE_MS, .renew_ms = renew_ms, .fencing = 1));
-    quorlock_on_lost(lock, on_loss, &lost);
+    quorlock_lock_set_on_lost(lock, on_loss, &lost);
     assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }
@@ -117,7 +117,7 @@ SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
     assert_contains(fixture.log, fixture.cluster.servers[1].address);
     await(renewed_since, &nearly_whole_ms, GENEROUS_MS, "all three hold it as long as before");
     assert_int_equal(lost.calls, 0);
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
     assert_status(fixture_release(lock, &held), QUORLOCK_OK);
     assert_int_equal(held.result.expired, 0);
 }
@@ -126,7 +126,7 @@ SERVERS_TEST(a_server_whose_clock_steps_costs_no_lock)
 SERVERS_TEST(an_acquire_shows_a_step_too)
 {
     struct seen seen;
-    quorlock *other;
+    quorlock_lock *other;
 
     restart_with_clocks();
     hold(QUORLOCK_RENEW_NEVER);
@@ -150,7 +150,7 @@ SERVERS_TEST(servers_whose_clocks_step_together_end_it)
     set_clock(2, STEP_US);
     await(is_lost, NULL, GENEROUS_MS, "the loss");
     assert_int_equal(lost.calls, 1);
-    assert_int_equal(lost.loss.reason, QUORLOCK_LOST_CLOCK);
+    assert_int_equal(lost.loss.reason, QUORLOCK_LOSS_CLOCK);
     assert_int_equal(lost.loss.remaining_ms, 0);
     assert_int_equal(lost.valid_ms, 0);
     assert_status(fixture_release(lock, &held), QUORLOCK_OK);
@@ -166,7 +166,7 @@ SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 static struct seen waits;
 static uint32_t arbiter;
 
-static quorlock *fair_lock(quorlock_client *client, uint32_t wait_ms, uint32_t permits)
+static quorlock_lock *fair_lock(quorlock_client *client, uint32_t wait_ms, uint32_t permits)
 {
     return fixture_lock(client, "key", LEASE(LONG_LEASE_MS, .wait_ms = wait_ms, .fair = 1, .permits = permits));
 }
@@ -181,9 +181,9 @@ static bool is_queued(void *arg)
 }
 
 /* One client holds the lock, and one waits. */
-static quorlock *hold_and_wait(uint32_t permits)
+static quorlock_lock *hold_and_wait(uint32_t permits)
 {
-    quorlock *holder;
+    quorlock_lock *holder;
 
     memset(&held, 0, sizeof(held));
     memset(&waits, 0, sizeof(waits));
@@ -208,19 +208,19 @@ static void add_dead(void)
 
 /* The newcomers' requests follow the release on the same connection, so they come before that of the client that waits.
  */
-static void expect_turn(quorlock *holder, uint32_t permits)
+static void expect_turn(quorlock_lock *holder, uint32_t permits)
 {
     struct seen tries[NEWCOMERS] = {0};
 
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
     for (int i = 0; i < NEWCOMERS; i++) fixture_start_acquire(fair_lock(fixture.client, 0, permits), &tries[i]);
-    for (int i = 0; i < NEWCOMERS; i++) await_status(&tries[i], QUORLOCK_HELD, "a newcomer's answer");
+    for (int i = 0; i < NEWCOMERS; i++) await_status(&tries[i], QUORLOCK_ERR_HELD, "a newcomer's answer");
     await_status(&waits, QUORLOCK_OK, "the turn of the client that waits");
 }
 
 static void expect_turn_after(int64_t step_us, bool dead, uint32_t permits)
 {
-    quorlock *holder = hold_and_wait(permits);
+    quorlock_lock *holder = hold_and_wait(permits);
 
     if (dead) add_dead();
     set_clock(arbiter, step_us);
@@ -279,18 +279,18 @@ SERVERS_TEST(a_suspend_past_the_lease_is_a_loss)
     hold(0);
     fixture_start_extend(lock, 0, &extended);
     slept_us += INT64_C(2000) * LEASE_MS;
-    assert_int_equal(quorlock_valid_ms(lock), 0); /* at once, before any callback */
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0); /* at once, before any callback */
     await_count(&lost.calls, 1, GENEROUS_MS, "the loss");
-    assert_int_equal(lost.loss.reason, QUORLOCK_LOST_EXPIRED);
+    assert_int_equal(lost.loss.reason, QUORLOCK_LOSS_EXPIRED);
     assert_int_equal(lost.loss.remaining_ms, 0);
     await_count(&extended.calls, 1, GENEROUS_MS, "the end of the extend");
     assert_true(lost.order < extended.order);
-    assert_status(extended.result.status, QUORLOCK_LOST);
+    assert_status(extended.result.status, QUORLOCK_ERR_LOST);
 }
 
 static bool is_renewed(void *least_ms)
 {
-    return quorlock_valid_ms(lock) >= *(uint32_t *)least_ms;
+    return quorlock_lock_valid_ms(lock) >= *(uint32_t *)least_ms;
 }
 
 SERVERS_TEST(a_suspend_within_the_lease_is_none)
@@ -299,10 +299,10 @@ SERVERS_TEST(a_suspend_within_the_lease_is_none)
     uint32_t least_ms;
 
     hold(0);
-    before_ms = quorlock_valid_ms(lock);
+    before_ms = quorlock_lock_valid_ms(lock);
     slept_us += LEASE_MS * INT64_C(1000) / 2;
-    assert_true(quorlock_valid_ms(lock) <= before_ms - LEASE_MS / 2);
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) <= before_ms - LEASE_MS / 2);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
     /* The renewal that became due meanwhile comes now. */
     least_ms = before_ms - LEASE_MS / 4;
     await(is_renewed, &least_ms, GENEROUS_MS, "it is renewed");

@@ -13,7 +13,7 @@
 #define ACTIVE_MS 2600u /* some renewals */
 
 struct compact {
-    quorlock *locks[MANY];
+    quorlock_lock *locks[MANY];
     int granted, extended, released, dropped, losses;
     int without_votes; /* of the losses */
 };
@@ -21,30 +21,30 @@ struct compact {
 static struct compact compact;
 static struct counted counted; /* outlives a failed assertion, as the client does */
 
-static void on_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_granted(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     compact.granted += result->status == QUORLOCK_OK;
 }
 
-static void on_extended(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_extended(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     /* Without memory for its bytes a request may not have left. */
-    if (result->status != QUORLOCK_OK) assert_status(result->status, QUORLOCK_NOQUORUM);
+    if (result->status != QUORLOCK_OK) assert_status(result->status, QUORLOCK_ERR_NOQUORUM);
     compact.extended++;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     compact.released += result->status == QUORLOCK_OK;
-    compact.dropped += result->status == QUORLOCK_NOQUORUM && result->n_votes == 0;
+    compact.dropped += result->status == QUORLOCK_ERR_NOQUORUM && result->n_votes == 0;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     compact.losses++;
     compact.without_votes += loss->n_votes == 0;
-    assert_int_equal(quorlock_valid_ms(lock), 0);
-    assert_null(quorlock_token(lock));
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0);
+    assert_null(quorlock_lock_token(lock));
 }
 
 static bool all_answered(void *arg)
@@ -71,8 +71,8 @@ static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
         snprintf(key, sizeof(key), "compact-%d", i);
         compact.locks[i] =
             fixture_lock(fixture.client, key, LEASE(lease_ms, .renew_ms = renew_ms, .wait_ms = QUORLOCK_WAIT_FOREVER));
-        quorlock_on_lost(compact.locks[i], on_lost, NULL);
-        assert_status(quorlock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
+        quorlock_lock_set_on_lost(compact.locks[i], on_lost, NULL);
+        assert_status(quorlock_lock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
     }
     await_count(&compact.granted, n, GENEROUS_MS, "all locks are granted");
     await(all_answered, NULL, GENEROUS_MS, "the late votes are there");
@@ -96,8 +96,9 @@ SERVERS_TEST(compact_locks_are_renewed_and_released_without_memory)
     memory_is_out();
     run_ms(ACTIVE_MS);
     assert_int_equal(compact.losses, 0);
-    for (int i = 0; i < FEW; i++) assert_true(quorlock_valid_ms(compact.locks[i]) > 0);
-    for (int i = 0; i < FEW; i++) assert_status(quorlock_release(compact.locks[i], on_released, NULL), QUORLOCK_OK);
+    for (int i = 0; i < FEW; i++) assert_true(quorlock_lock_valid_ms(compact.locks[i]) > 0);
+    for (int i = 0; i < FEW; i++)
+        assert_status(quorlock_lock_release(compact.locks[i], on_released, NULL), QUORLOCK_OK);
     await_count(&compact.released, FEW, GENEROUS_MS, "all are released");
     memory_is_back();
 }
@@ -108,14 +109,14 @@ SERVERS_TEST(a_compact_lock_has_the_same_token)
     char token[TEXT_SIZE];
 
     hold(1, LONG_MS, RENEW_MS);
-    snprintf(token, sizeof(token), "%s", quorlock_token(compact.locks[0]));
+    snprintf(token, sizeof(token), "%s", quorlock_lock_token(compact.locks[0]));
     await_holders("compact-0", token, 3);
     run_ms(ACTIVE_MS);
-    assert_string_equal(quorlock_token(compact.locks[0]), token);
-    assert_status(quorlock_acquire(compact.locks[0], on_granted, NULL), QUORLOCK_STATE);
+    assert_string_equal(quorlock_lock_token(compact.locks[0]), token);
+    assert_status(quorlock_lock_acquire(compact.locks[0], on_granted, NULL), QUORLOCK_ERR_STATE);
     assert_status(fixture_extend(compact.locks[0], 2 * LONG_MS, &seen), QUORLOCK_OK);
     assert_true(seen.result.granted >= 2);
-    assert_true(quorlock_valid_ms(compact.locks[0]) > LONG_MS);
+    assert_true(quorlock_lock_valid_ms(compact.locks[0]) > LONG_MS);
     assert_status(fixture_release(compact.locks[0], &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
     await_free("compact-0");
@@ -125,27 +126,27 @@ SERVERS_TEST(more_at_once_than_the_blocks_that_are_kept)
 {
     struct quorlock_statistics statistics = {.size = sizeof(statistics)};
     int refused = 0;
-    quorlock *dropped = NULL;
+    quorlock_lock *dropped = NULL;
 
     hold(MANY, LONG_MS, 0);
     memory_is_out();
     for (int i = 0; i < MANY; i++) {
-        int status = quorlock_extend(compact.locks[i], LONG_MS, on_extended, NULL);
+        int status = quorlock_lock_extend(compact.locks[i], LONG_MS, on_extended, NULL);
 
         if (status == QUORLOCK_OK) continue;
-        assert_status(status, QUORLOCK_NOMEM);
-        assert_true(quorlock_valid_ms(compact.locks[i]) > 0);
+        assert_status(status, QUORLOCK_ERR_NOMEM);
+        assert_true(quorlock_lock_valid_ms(compact.locks[i]) > 0);
         refused++;
-        if (refused == 1) quorlock_free(compact.locks[i]);
+        if (refused == 1) quorlock_lock_free(compact.locks[i]);
         if (refused == 2) dropped = compact.locks[i];
     }
     assert_true(refused > 1 && refused < MANY);
-    assert_status(quorlock_release(dropped, on_released, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_valid_ms(dropped), 0);
-    assert_status(quorlock_acquire(dropped, on_granted, NULL), QUORLOCK_NOMEM);
+    assert_status(quorlock_lock_release(dropped, on_released, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_lock_valid_ms(dropped), 0);
+    assert_status(quorlock_lock_acquire(dropped, on_granted, NULL), QUORLOCK_ERR_NOMEM);
     await_count(&compact.dropped, 1, GENEROUS_MS, "a release without memory ends");
     await_count(&compact.extended, MANY - refused, GENEROUS_MS, "all other extends end");
-    assert_status(quorlock_release(compact.locks[MANY - 1], on_released, NULL), QUORLOCK_OK);
+    assert_status(quorlock_lock_release(compact.locks[MANY - 1], on_released, NULL), QUORLOCK_OK);
     await_count(&compact.released, 1, GENEROUS_MS, "one is released");
     memory_is_back();
     assert_int_equal(compact.losses, 0);
@@ -162,7 +163,7 @@ SERVERS_TEST(refused_extends_take_no_memory)
     hold(MANY, LONG_MS, 0);
     memory_is_out();
     for (int i = 0; i < MANY; i++) {
-        assert_status(quorlock_extend(compact.locks[i], LONG_MS - 1, on_extended, NULL), QUORLOCK_INVAL);
+        assert_status(quorlock_lock_extend(compact.locks[i], LONG_MS - 1, on_extended, NULL), QUORLOCK_ERR_INVAL);
         assert_non_null(strstr(quorlock_client_error(fixture.client), "the lease is 20000, and is never shortened"));
     }
     assert_status(fixture_extend(compact.locks[0], 0, &seen), QUORLOCK_OK);
@@ -186,6 +187,7 @@ SERVERS_TEST(losses_are_told_without_memory)
     memory_is_back();
     /* Each can be taken again. */
     compact.granted = 0;
-    for (int i = 0; i < MANY; i++) assert_status(quorlock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_status(quorlock_lock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
     await_count(&compact.granted, MANY, GENEROUS_MS, "all are granted again");
 }

@@ -10,7 +10,7 @@ struct shortage {
     struct seen seen;
 };
 
-static void completed_without_memory(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void completed_without_memory(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct shortage *shortage = arg;
 
@@ -22,7 +22,7 @@ SERVERS_TEST(a_waiter_without_memory_lets_the_next_go)
 {
     static struct shortage shortage; /* until the client is closed */
     const struct quorlock_allocator allocator = counted_hooks(&shortage.memory);
-    quorlock *second;
+    quorlock_lock *second;
 
     shortage = (struct shortage){.memory = {.until_failure = -1, .for_good = true}};
     fixture.options.allocator = &allocator;
@@ -31,22 +31,22 @@ SERVERS_TEST(a_waiter_without_memory_lets_the_next_go)
     enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
     /* With another lease it cannot continue the attempt of the first. */
     second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS / 2, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    assert_int_equal(quorlock_acquire(second, completed_without_memory, &shortage), 0);
+    assert_int_equal(quorlock_lock_acquire(second, completed_without_memory, &shortage), 0);
     enqueue(1, 3, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    assert_status(quorlock_cancel(queue.locks[0]), QUORLOCK_OK);
+    assert_status(quorlock_lock_cancel(queue.locks[0]), QUORLOCK_OK);
     shortage.memory.until_failure = 0;
     await_count(&shortage.seen.calls, 1, GENEROUS_MS, "no memory to ask");
-    assert_status(shortage.seen.result.status, QUORLOCK_NOMEM);
+    assert_status(shortage.seen.result.status, QUORLOCK_ERR_NOMEM);
     assert_contains(shortage.seen.text, "out of memory");
     drop_by_hand("key");
     for (int i = 1; i < 3; i++) {
         await_count(&queue.seen[i].calls, 1, GENEROUS_MS, "the later waiters");
         /* They ended the same way if memory was still gone; a new acquire gets it. */
         if (queue.seen[i].result.status == QUORLOCK_OK) {
-            assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+            assert_int_equal(quorlock_lock_release(queue.locks[i], NULL, NULL), 0);
         } else {
-            assert_status(queue.seen[i].result.status, QUORLOCK_NOMEM);
+            assert_status(queue.seen[i].result.status, QUORLOCK_ERR_NOMEM);
         }
     }
     assert_status(fixture_acquire(second, &shortage.seen), QUORLOCK_OK);
@@ -57,30 +57,30 @@ struct stubborn {
     bool stop;
 };
 
-static void tries_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void tries_again(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct stubborn *stubborn = arg;
 
     stubborn->calls++;
-    if (!stubborn->stop) assert_int_equal(quorlock_acquire(lock, tries_again, stubborn), 0);
+    if (!stubborn->stop) assert_int_equal(quorlock_lock_acquire(lock, tries_again, stubborn), 0);
 }
 
 /* A callback that answers each failure with a new acquire does not delay the callbacks of others. */
 SERVERS_TEST(endless_retries_delay_no_other_callback)
 {
     struct stubborn stubborn = {.calls = 0};
-    quorlock *lock;
+    quorlock_lock *lock;
     int calls;
 
     fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 20;
     fixture_client(3);
     for (int i = 0; i < 3; i++) server_kill(SERVER(i));
     lock = fixture_lock(fixture.client, "another", LEASE(LONG_LEASE_MS));
-    assert_int_equal(quorlock_acquire(lock, tries_again, &stubborn), 0);
+    assert_int_equal(quorlock_lock_acquire(lock, tries_again, &stubborn), 0);
     /* As soon as no node is connected, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
     enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
-    for (int i = 2; i >= 0; i--) assert_status(quorlock_cancel(queue.locks[i]), QUORLOCK_OK);
+    for (int i = 2; i >= 0; i--) assert_status(quorlock_lock_cancel(queue.locks[i]), QUORLOCK_OK);
     await_completed(0, 3, "canceled");
     stubborn.stop = true;
     calls = stubborn.calls;

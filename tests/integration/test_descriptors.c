@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #include "fixture.h"
 
@@ -17,18 +17,18 @@
 /* How a child ended. 1 is what libevent's exit would give. */
 enum end { WORKED = 0, NOT_OPENED = 40, NO_QUORUM = 41, WRONG = 42 };
 
-static enum end acquire_once(quorlock_blocking *blocking)
+static enum end acquire_once(quorlock_sync_client *sync_client)
 {
-    struct quorlock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = NULL;
     const char *key = "key";
-    int status = quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0);
+    int status = quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0);
 
-    if (status == 0) status = quorlock_blocking_acquire(lock, &result);
-    if (status == QUORLOCK_NOQUORUM) return result.text[0] != '\0' ? NO_QUORUM : WRONG;
+    if (status == 0) status = quorlock_sync_lock_acquire(lock, &result);
+    if (status == QUORLOCK_ERR_NOQUORUM) return result.text[0] != '\0' ? NO_QUORUM : WRONG;
     if (status != 0) return WRONG;
-    return quorlock_blocking_release(lock, NULL) == 0 ? WORKED : WRONG;
+    return quorlock_sync_lock_release(lock, NULL) == 0 ? WORKED : WRONG;
 }
 
 static enum end live(void)
@@ -41,13 +41,13 @@ static enum end live(void)
                                               .max_lease_ms = LEASE_MS,
                                               .error = error,
                                               .error_size = sizeof(error)};
-    quorlock_blocking *blocking = NULL;
-    int status = quorlock_blocking_open(&blocking, &options);
+    quorlock_sync_client *sync_client = NULL;
+    int status = quorlock_sync_client_new(&sync_client, &options);
     enum end end;
 
-    if (status != 0) return status == QUORLOCK_NOMEM && error[0] != '\0' ? NOT_OPENED : WRONG;
-    end = acquire_once(blocking);
-    return quorlock_blocking_close(blocking) == 0 ? end : WRONG;
+    if (status != 0) return status == QUORLOCK_ERR_NOMEM && error[0] != '\0' ? NOT_OPENED : WRONG;
+    end = acquire_once(sync_client);
+    return quorlock_sync_client_close(sync_client) == 0 ? end : WRONG;
 }
 
 /* Runs live() with the descriptors 0 to limit - 1, of which three are taken; fails on anything that it printed.

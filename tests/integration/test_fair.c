@@ -13,22 +13,22 @@
 #define CONTENDERS 10u
 
 static struct contender {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen;
     bool stays; /* the test releases it */
 } contenders[CONTENDERS + 1];
 static uint32_t grants[CONTENDERS + 1], n_grants, wanted;
 static bool cycles; /* who has released comes again */
 
-static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg);
+static void on_turn(quorlock_lock *lock, const struct quorlock_result *result, void *arg);
 
-static void on_given_back(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_given_back(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)result;
-    if (cycles) assert_int_equal(quorlock_acquire(lock, on_turn, arg), 0);
+    if (cycles) assert_int_equal(quorlock_lock_acquire(lock, on_turn, arg), 0);
 }
 
-static void on_turn(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_turn(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct contender *contender = arg;
 
@@ -36,7 +36,7 @@ static void on_turn(quorlock *lock, const struct quorlock_result *result, void *
     if (result->status != QUORLOCK_OK) return;
     if (n_grants < LENGTH(grants)) grants[n_grants++] = (uint32_t)(contender - contenders);
     if (contender->stays) return;
-    assert_int_equal(quorlock_release(lock, on_given_back, contender), 0);
+    assert_int_equal(quorlock_lock_release(lock, on_given_back, contender), 0);
 }
 
 #define FAIR(shared_keys) LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .shared = (shared_keys))
@@ -103,14 +103,14 @@ static void reset(void)
 }
 
 static void contend_by(quorlock_client *client, uint32_t i, const char *const *keys, size_t n_keys,
-                       const struct quorlock_options *options)
+                       const struct quorlock_lock_options *options)
 {
     contenders[i].lock = fixture_lock_all(client, keys, n_keys, options);
-    assert_int_equal(quorlock_acquire(contenders[i].lock, on_turn, &contenders[i]), 0);
+    assert_int_equal(quorlock_lock_acquire(contenders[i].lock, on_turn, &contenders[i]), 0);
     wanted++;
 }
 
-static void contend(uint32_t i, const char *const *keys, size_t n_keys, const struct quorlock_options *options)
+static void contend(uint32_t i, const char *const *keys, size_t n_keys, const struct quorlock_lock_options *options)
 {
     contend_by(fixture_new_client(3), i, keys, n_keys, options);
 }
@@ -215,7 +215,7 @@ CLIENT_TEST(handles_of_one_client_keep_their_places_among_other_clients)
     give_back();
     await(one_granted, NULL, GENEROUS_MS, "the first grant");
     await_queue("one", 2);
-    assert_int_equal(quorlock_release(contenders[1].lock, on_given_back, &contenders[1]), 0);
+    assert_int_equal(quorlock_lock_release(contenders[1].lock, on_given_back, &contenders[1]), 0);
     expect_in_order(1, 4);
 }
 
@@ -257,13 +257,13 @@ static uint32_t quickest_ms(quorlock_client *client)
     uint32_t least_ms = UINT32_MAX;
 
     for (uint32_t i = 0; i < 8; i++) {
-        quorlock *lock = fixture_lock(client, "two", FAIR(0));
+        quorlock_lock *lock = fixture_lock(client, "two", FAIR(0));
         struct seen seen = {0};
 
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         if (i > 0 && seen.result.elapsed_ms < least_ms) least_ms = seen.result.elapsed_ms;
         assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-        quorlock_free(lock);
+        quorlock_lock_free(lock);
     }
     return least_ms;
 }
@@ -298,7 +298,7 @@ CLIENT_TEST(a_lock_that_tries_once_does_not_overtake_and_an_unfair_lock_does)
 
     add_dead_waiter("one", "w");
     assert_status(fixture_acquire(fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1)), &seen),
-                  QUORLOCK_HELD);
+                  QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "\"one\" is kept for a client that waits, dead");
     assert_int_equal(in_queue("one"), 1);
     assert_status(fixture_acquire(fixture_lock(fixture_new_client(3), "one", LEASE(LONG_LEASE_MS)), &seen),
@@ -316,7 +316,7 @@ static long long notices_of(uint32_t node)
 CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
 {
     struct seen seen = {0};
-    quorlock *middle;
+    quorlock_lock *middle;
     long long notices;
 
     hold_and_queue(2);
@@ -331,8 +331,8 @@ CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
         "for _, m in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], 0, 1e14)) do redis.call('ZINCRBY', KEYS[1], 9e6, m) "
         "end return 1");
     notices = notices_of(arbiter_of("one"));
-    assert_int_equal(quorlock_cancel(middle), 0);
-    await_status(&seen, QUORLOCK_CANCELED, "the cancel");
+    assert_int_equal(quorlock_lock_cancel(middle), 0);
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "the cancel");
     await_queue("one", 3);
     /* For those behind. */
     assert_int_equal(notices_of(arbiter_of("one")), notices + 1);
@@ -381,20 +381,20 @@ CLIENT_TEST(a_list_of_keys_gets_its_turn_beside_single_keys)
 CLIENT_TEST(a_queue_of_another_type_is_named_and_costs_only_the_order)
 {
     struct seen seen = {0};
-    quorlock *lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1));
+    quorlock_lock *lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1));
 
     server_do(SERVER(0), "SET quorlock:queue:one x");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 1; i < 3; i++) server_do(SERVER(i), "SET quorlock:queue:one x");
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_FOREIGN);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_FOREIGN);
     assert_contains(seen.text, "quorlock:queue:one");
 }
 
 /* ---- readers ---- */
 
 static struct seen held[8];
-static quorlock *sharers[8];
+static quorlock_lock *sharers[8];
 
 static void queue_up(uint32_t i, uint64_t shared, long long n)
 {
@@ -415,16 +415,16 @@ static void release_sharer(uint32_t i)
 CLIENT_TEST(a_reader_passes_readers_and_no_writer)
 {
     struct seen seen = {0};
-    quorlock *reader = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .shared = 1));
+    quorlock_lock *reader = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .shared = 1));
 
     add_dead_waiter("one", "r");
     assert_status(fixture_acquire(fixture_lock(fixture_new_client(3), "one", LEASE(LONG_LEASE_MS, .fair = 1)), &seen),
-                  QUORLOCK_HELD);
+                  QUORLOCK_ERR_HELD);
     add_dead_waiter("one", "r");
     assert_status(fixture_acquire(reader, &seen), QUORLOCK_OK);
     assert_status(fixture_release(reader, &seen), QUORLOCK_OK);
     add_dead_waiter("one", "w");
-    assert_status(fixture_acquire(reader, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(reader, &seen), QUORLOCK_ERR_HELD);
 }
 
 CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together)
@@ -456,7 +456,7 @@ CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together
     LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = PERMITS, .fencing = true)
 
 /* All permits are held; then the others come one after the other. */
-static void hold_permits_and_queue(quorlock **ret_holders, uint32_t n)
+static void hold_permits_and_queue(quorlock_lock **ret_holders, uint32_t n)
 {
     struct seen holds = {0};
 
@@ -477,7 +477,7 @@ static bool as_many_granted(void *arg)
     return n_grants == *(const uint32_t *)arg;
 }
 
-static void release_permit(quorlock *lock, uint32_t granted)
+static void release_permit(quorlock_lock *lock, uint32_t granted)
 {
     struct seen released = {0};
 
@@ -487,7 +487,7 @@ static void release_permit(quorlock *lock, uint32_t granted)
 
 CLIENT_TEST(permits_are_granted_in_the_order_of_coming)
 {
-    quorlock *holders[PERMITS];
+    quorlock_lock *holders[PERMITS];
 
     hold_permits_and_queue(holders, 6);
     release_permit(holders[0], 1);
@@ -500,13 +500,13 @@ CLIENT_TEST(permits_are_granted_in_the_order_of_coming)
 CLIENT_TEST(a_new_client_leaves_a_free_permit_to_one_that_waits)
 {
     struct seen seen = {0};
-    quorlock *late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS));
+    quorlock_lock *late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS));
 
     add_dead_waiter("one", "w");
     /* Of two free slots one is the dead client's. */
     assert_status(fixture_acquire(late, &seen), QUORLOCK_OK);
     late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS));
-    assert_status(fixture_acquire(late, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(late, &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "is kept for a client that waits, dead");
     late = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .permits = PERMITS));
     assert_status(fixture_acquire(late, &seen), QUORLOCK_OK);
@@ -514,7 +514,7 @@ CLIENT_TEST(a_new_client_leaves_a_free_permit_to_one_that_waits)
 
 CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
 {
-    quorlock *holders[PERMITS];
+    quorlock_lock *holders[PERMITS];
 
     hold_permits_and_queue(holders, 1);
     add_dead_waiter("one", "w");
@@ -525,9 +525,9 @@ CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
 /* Client A waits for three permits, then client B for one. */
 CLIENT_TEST(each_wait_for_a_permit_has_its_place)
 {
-    quorlock *holders[3];
+    quorlock_lock *holders[3];
     struct seen holds = {0};
-    const struct quorlock_options *three =
+    const struct quorlock_lock_options *three =
         LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = 3);
     quorlock_client *client;
 
@@ -545,13 +545,13 @@ CLIENT_TEST(each_wait_for_a_permit_has_its_place)
     contend(3, one, 1, three);
     contenders[3].stays = true;
     await_queue("one", 4);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(quorlock_release(holders[i], NULL, NULL), 0);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(quorlock_lock_release(holders[i], NULL, NULL), 0);
     wanted = 3;
     await(all_granted, NULL, GENEROUS_MS, "three grants");
     /* In any order of the slots, and not B's. */
     for (uint32_t i = 0; i < 3; i++) assert_true(grants[i] < 3);
     wanted = 4;
-    assert_int_equal(quorlock_release(contenders[0].lock, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(contenders[0].lock, NULL, NULL), 0);
     expect_in_order(grants[0], 0);
     assert_int_equal(grants[3], 3);
 }
@@ -569,7 +569,7 @@ CLIENT_TEST(a_wait_that_ends_leaves_its_place_to_nobody)
     await_queue("one", 2);
     run_ms(200);
     contend_by(client, 2, one, 1, FAIR(0));
-    assert_int_equal(quorlock_cancel(contenders[3].lock), 0);
+    assert_int_equal(quorlock_lock_cancel(contenders[3].lock), 0);
     await_queue("one", 2);
     wanted = 2;
     give_back();
@@ -588,10 +588,10 @@ CLIENT_TEST(a_client_that_died_far_behind_delays_the_others_for_two_looks)
 
 CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)
 {
-    quorlock *holders[PERMITS];
+    quorlock_lock *holders[PERMITS];
 
     hold_permits_and_queue(holders, 2);
-    assert_int_equal(quorlock_cancel(contenders[0].lock), 0);
+    assert_int_equal(quorlock_lock_cancel(contenders[0].lock), 0);
     await_queue("one", 1);
     wanted = 1;
     release_permit(holders[0], 1);
@@ -600,7 +600,7 @@ CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)
 
 CLIENT_TEST(the_next_node_keeps_the_order_of_permits_while_the_arbiter_is_down)
 {
-    quorlock *holders[PERMITS];
+    quorlock_lock *holders[PERMITS];
 
     hold_permits_and_queue(holders, 4);
     server_kill(SERVER(arbiter_of("one")));

@@ -66,7 +66,7 @@ static void life_without_node_2(quorlock_client *client, const char *key)
 {
     struct seen seen;
     uint64_t begun_us = clock_us();
-    quorlock *lock = fixture_lock(client, key, LEASE(LONG_LEASE_MS, .renew_ms = 200));
+    quorlock_lock *lock = fixture_lock(client, key, LEASE(LONG_LEASE_MS, .renew_ms = 200));
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
@@ -82,19 +82,19 @@ static void life_without_node_2(quorlock_client *client, const char *key)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_true(seen.at_us - begun_us < WELL_BEFORE_US);
     for (int i = 0; i < 2; i++) assert_false(server_has(SERVER(i), key));
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
 static void one_gone(enum hurt how)
 {
     struct seen seen;
     struct seen_loss loss = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.node_timeout_ms = LONG_NODE_TIMEOUT_MS;
     fixture_client(3);
     lock = fixture_lock(fixture.client, "held before", LEASE(LONG_LEASE_MS, .renew_ms = 200));
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("held before", seen.owner, 3);
 
@@ -104,7 +104,7 @@ static void one_gone(enum hurt how)
     await_renewal(SERVER(1), "held before");
     assert_int_equal(loss.calls, 0);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 
     /* The key on that node is released as soon as it is back, long before the lease ends. */
     heal_node(2, how);
@@ -128,7 +128,7 @@ SERVERS_TEST(close_does_not_wait_for_the_frozen)
 {
     struct seen seen;
     uint64_t begun_us;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.node_timeout_ms = 300;
     fixture_client(3);
@@ -154,8 +154,8 @@ SERVERS_TEST(a_frozen_node_does_not_delay_the_report_of_another)
     assert_int_equal(other.nodes[0].waiters, 0);
     server_freeze(SERVER(0));
     memset(&other, 0, sizeof(other));
-    assert_status(quorlock_inspect_node(fixture.client, 0, "key", on_report, &frozen), QUORLOCK_OK);
-    assert_status(quorlock_inspect_node(fixture.client, 1, "key", on_report, &other), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect_node(fixture.client, 0, "key", on_report, &frozen), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect_node(fixture.client, 1, "key", on_report, &other), QUORLOCK_OK);
     await_count(&other.calls, 1, GENEROUS_MS, "the report of the other node");
     assert_int_equal(frozen.calls, 0);
     assert_int_equal(other.status, QUORLOCK_OK);
@@ -165,7 +165,7 @@ SERVERS_TEST(a_frozen_node_does_not_delay_the_report_of_another)
     assert_string_equal(other.nodes[0].state, "held");
     assert_string_equal(other.nodes[0].holder, "another");
     await_count(&frozen.calls, 1, GENEROUS_MS, "the report of the frozen node");
-    assert_int_equal(frozen.status, QUORLOCK_NOQUORUM);
+    assert_int_equal(frozen.status, QUORLOCK_ERR_NOQUORUM);
     assert_string_equal(frozen.nodes[0].state, "down");
     server_thaw(SERVER(0));
 }

@@ -25,7 +25,7 @@
 #define QUARTER         4 /* of the flood: more than waits on a connection without an answer */
 
 struct flood {
-    quorlock **locks;
+    quorlock_lock **locks;
     int n, granted, refused, released, unreleased, losses;
 };
 
@@ -37,7 +37,7 @@ static int flood_size(void)
     return getenv("QUORLOCK_TEST_TLS") != NULL ? FLOOD_SMALL : FLOOD;
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status == QUORLOCK_OK) {
         flood.granted++;
@@ -46,7 +46,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     }
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status == QUORLOCK_OK && result->expired == 0) {
         flood.released++;
@@ -55,7 +55,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     }
 }
 
-static void on_any_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_any_loss(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     if (flood.losses++ == 0) print_message("first loss: %s\n", loss->text);
 }
@@ -77,27 +77,27 @@ static void patient_client(void)
     fixture_client(3);
 }
 
-static quorlock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms, uint32_t renew_ms)
+static quorlock_lock *new_lock(const char *name, int i, uint32_t lease_ms, uint32_t wait_ms, uint32_t renew_ms)
 {
     char key[64];
-    quorlock *lock;
+    quorlock_lock *lock;
 
     snprintf(key, sizeof(key), "%s-%d", name, i);
     lock = fixture_lock(fixture.client, key, LEASE(lease_ms, .wait_ms = wait_ms, .renew_ms = renew_ms));
-    quorlock_on_lost(lock, on_any_loss, NULL);
+    quorlock_lock_set_on_lost(lock, on_any_loss, NULL);
     return lock;
 }
 
 static void open_flood(int n, uint32_t wait_ms)
 {
-    flood = (struct flood){.n = n, .locks = calloc((size_t)n, sizeof(quorlock *))};
+    flood = (struct flood){.n = n, .locks = calloc((size_t)n, sizeof(quorlock_lock *))};
     assert_non_null(flood.locks);
     for (int i = 0; i < n; i++) flood.locks[i] = new_lock("flood", i, LONG_LEASE_MS, wait_ms, 0);
 }
 
 static void close_flood(void)
 {
-    for (int i = 0; i < flood.n; i++) quorlock_free(flood.locks[i]);
+    for (int i = 0; i < flood.n; i++) quorlock_lock_free(flood.locks[i]);
     free(flood.locks);
     flood.locks = NULL;
 }
@@ -107,7 +107,7 @@ static void acquire_all(void)
     uint64_t begun_us = clock_us();
 
     for (int i = 0; i < flood.n; i++) {
-        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+        assert_status(quorlock_lock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
     }
     await(all_asked, NULL, FLOOD_MS, "every acquire");
     print_message("%d acquires in one turn: %d granted, %d not; %llu ms\n", flood.n, flood.granted, flood.refused,
@@ -120,7 +120,7 @@ static void release_all(void)
     uint64_t begun_us = clock_us();
 
     for (int i = 0; i < flood.n; i++) {
-        assert_status(quorlock_release(flood.locks[i], on_released, NULL), QUORLOCK_OK);
+        assert_status(quorlock_lock_release(flood.locks[i], on_released, NULL), QUORLOCK_OK);
     }
     await(all_given_back, NULL, FLOOD_MS, "every release");
     print_message("%d releases in one turn: %d done, %d not; %llu ms\n", flood.n, flood.released, flood.unreleased,
@@ -145,7 +145,7 @@ static void expect_nothing_left(uint32_t from)
 
 SERVERS_TEST(all_that_is_asked_in_a_turn_is_done)
 {
-    quorlock *kept[KEPT];
+    quorlock_lock *kept[KEPT];
     struct seen seen;
 
     patient_client();
@@ -159,7 +159,7 @@ SERVERS_TEST(all_that_is_asked_in_a_turn_is_done)
     expect_nothing_left(0);
     /* Locks that were held before are held still. */
     for (int i = 0; i < KEPT; i++) {
-        assert_true(quorlock_valid_ms(kept[i]) > 0);
+        assert_true(quorlock_lock_valid_ms(kept[i]) > 0);
         assert_status(fixture_release(kept[i], &seen), QUORLOCK_OK);
         assert_false(seen.result.expired);
     }
@@ -247,9 +247,9 @@ SERVERS_TEST(a_flood_that_is_canceled_leaves_nothing)
     fixture_client(3);
     open_flood(FEW, 20000);
     for (int i = 0; i < flood.n; i++) {
-        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+        assert_status(quorlock_lock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
     }
-    for (int i = 0; i < flood.n; i++) assert_status(quorlock_cancel(flood.locks[i]), QUORLOCK_OK);
+    for (int i = 0; i < flood.n; i++) assert_status(quorlock_lock_cancel(flood.locks[i]), QUORLOCK_OK);
     await(all_asked, NULL, FLOOD_MS, "every acquire");
     assert_int_equal(flood.refused, flood.n);
     expect_nothing_left(0);
@@ -259,21 +259,21 @@ SERVERS_TEST(a_flood_that_is_canceled_leaves_nothing)
 /* Behind a flood, of one key: the first waits for room at the nodes, and goes before it has asked. */
 static void expect_next(uint32_t wait_ms, bool cancels)
 {
-    quorlock *first = new_lock("queued", 0, LONG_LEASE_MS, wait_ms, 0);
-    quorlock *second = new_lock("queued", 0, LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER, 0);
+    quorlock_lock *first = new_lock("queued", 0, LONG_LEASE_MS, wait_ms, 0);
+    quorlock_lock *second = new_lock("queued", 0, LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER, 0);
     struct seen gone = {0}, granted = {0};
 
     for (int i = 0; i < flood.n; i++) {
-        assert_status(quorlock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
+        assert_status(quorlock_lock_acquire(flood.locks[i], on_acquired, NULL), QUORLOCK_OK);
     }
     fixture_start_acquire(first, &gone);
     fixture_start_acquire(second, &granted);
-    if (cancels) assert_status(quorlock_cancel(first), QUORLOCK_OK);
-    await_status(&gone, cancels ? QUORLOCK_CANCELED : QUORLOCK_TIMEDOUT, "the end of the first");
+    if (cancels) assert_status(quorlock_lock_cancel(first), QUORLOCK_OK);
+    await_status(&gone, cancels ? QUORLOCK_ERR_CANCELED : QUORLOCK_ERR_TIMEDOUT, "the end of the first");
     await_status(&granted, QUORLOCK_OK, "the grant of the second");
     await(all_asked, NULL, FLOOD_MS, "every acquire");
-    quorlock_free(first);
-    quorlock_free(second);
+    quorlock_lock_free(first);
+    quorlock_lock_free(second);
 }
 
 SERVERS_TEST(the_next_asks_when_one_is_canceled_that_waited_for_room)

@@ -23,7 +23,7 @@ static long long commands(void)
 }
 
 /* A peer has the key, and the head of the queue has seen it. */
-static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, uint32_t wait_ms)
+static void begin_queue(quorlock_lock **locks, struct seen *seen, uint32_t n, uint32_t wait_ms)
 {
     take_by_hand(3, "key", "peer");
     for (uint32_t i = 0; i < n; i++) {
@@ -35,7 +35,7 @@ static void begin_queue(quorlock **locks, struct seen *seen, uint32_t n, uint32_
     for (uint32_t i = 0; i < n; i++) assert_int_equal(seen[i].calls, 0);
 }
 
-static void expect_handed_over(quorlock *lock, struct seen *seen)
+static void expect_handed_over(quorlock_lock *lock, struct seen *seen)
 {
     drop_by_hand("key");
     await_count(&seen->calls, 1, GENEROUS_MS, "the successor's grant");
@@ -49,16 +49,16 @@ static void expect_handed_over(quorlock *lock, struct seen *seen)
 CLIENT_TEST(timeouts_in_the_queue_cost_no_commands)
 {
     static struct seen seen[WAITERS];
-    quorlock *locks[WAITERS];
+    quorlock_lock *locks[WAITERS];
     long long before;
 
     begin_queue(locks, seen, WAITERS, BOUND_MS);
     before = commands();
     for (int i = 0; i < WAITERS; i++) {
-        await_status(&seen[i], QUORLOCK_HELD, "the wait bound");
+        await_status(&seen[i], QUORLOCK_ERR_HELD, "the wait bound");
         assert_true(seen[i].result.elapsed_ms >= BOUND_MS);
         assert_contains(seen[i].text, "peer");
-        quorlock_free(locks[i]);
+        quorlock_lock_free(locks[i]);
     }
     /* A poll now and then, and the release of the last; three commands for each waiter would be 300. */
     assert_true(commands() - before < 100);
@@ -70,19 +70,19 @@ CLIENT_TEST(timeouts_in_the_queue_cost_no_commands)
 CLIENT_TEST(a_canceled_waiter_hands_off_its_place)
 {
     static struct seen seen[WAITERS];
-    quorlock *locks[WAITERS];
+    quorlock_lock *locks[WAITERS];
     long long before;
 
     begin_queue(locks, seen, WAITERS, QUORLOCK_WAIT_FOREVER);
     before = commands();
     for (int i = 0; i < WAITERS - 1; i++) {
         if (i % 2 == 0) {
-            assert_int_equal(quorlock_cancel(locks[i]), 0);
+            assert_int_equal(quorlock_lock_cancel(locks[i]), 0);
         } else {
-            quorlock_free(locks[i]);
+            quorlock_lock_free(locks[i]);
         }
-        await_status(&seen[i], QUORLOCK_CANCELED, "the end");
-        if (i % 2 == 0) quorlock_free(locks[i]);
+        await_status(&seen[i], QUORLOCK_ERR_CANCELED, "the end");
+        if (i % 2 == 0) quorlock_lock_free(locks[i]);
     }
     assert_true(commands() - before < 100);
     assert_int_equal(seen[WAITERS - 1].calls, 0);
@@ -112,14 +112,14 @@ enum unlike {
 #define LARGE_MARGIN_MS 1900u
 
 struct wishes {
-    quorlock *first, *successor;
+    quorlock_lock *first, *successor;
     struct seen first_seen, seen;
     struct seen_loss loss;
     char key[16];
 };
 
 /* The first one's value is such that the successor's fails if it takes over the attempt. */
-static void wish(enum unlike unlike, struct quorlock_options *first, struct quorlock_options *successor)
+static void wish(enum unlike unlike, struct quorlock_lock_options *first, struct quorlock_lock_options *successor)
 {
     *first = *successor = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
     first->renew_ms = successor->renew_ms = SOON_MS;
@@ -166,10 +166,10 @@ static bool was_renewed(void *arg)
 static void expect_nesting(const struct wishes *wishes, int status)
 {
     struct seen seen;
-    quorlock *third = fixture_lock(fixture.client, wishes->key, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *third = fixture_lock(fixture.client, wishes->key, LEASE(LONG_LEASE_MS, .owner = "me"));
 
     assert_status(fixture_acquire(third, &seen), status);
-    quorlock_free(third);
+    quorlock_lock_free(third);
 }
 
 static void expect_lease(const struct wishes *wishes)
@@ -212,7 +212,7 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
         await_count(&wishes->loss.calls, 1, GENEROUS_MS, "loss");
         assert_true(wishes->loss.loss.remaining_ms < SHORT_LEASE_MS / 2);
         break;
-    case UNLIKE_NO_OWNER: expect_nesting(wishes, QUORLOCK_HELD); break;
+    case UNLIKE_NO_OWNER: expect_nesting(wishes, QUORLOCK_ERR_HELD); break;
     case UNLIKE_OWNER: expect_nesting(wishes, QUORLOCK_OK); break;
     case UNLIKE_LABEL:
         assert_int_equal(strncmp(wishes->seen.owner, "two:", 4), 0);
@@ -226,12 +226,12 @@ static void expect_own_wish(enum unlike unlike, struct wishes *wishes)
 
 static void ask_for_both(enum unlike unlike, struct wishes *wishes)
 {
-    struct quorlock_options first, successor;
+    struct quorlock_lock_options first, successor;
 
     wish(unlike, &first, &successor);
     wishes->first = fixture_lock(fixture.client, wishes->key, &first);
     wishes->successor = fixture_lock(fixture.client, wishes->key, &successor);
-    quorlock_on_lost(wishes->successor, on_loss, &wishes->loss);
+    quorlock_lock_set_on_lost(wishes->successor, on_loss, &wishes->loss);
     fixture_start_acquire(wishes->first, &wishes->first_seen);
     fixture_start_acquire(wishes->successor, &wishes->seen);
 }
@@ -239,11 +239,11 @@ static void ask_for_both(enum unlike unlike, struct wishes *wishes)
 static void expect_its_own(enum unlike unlike, struct wishes *wishes)
 {
     await_count(&wishes->seen.calls, 1, GENEROUS_MS, wishes->key);
-    assert_status(wishes->first_seen.result.status, QUORLOCK_CANCELED);
+    assert_status(wishes->first_seen.result.status, QUORLOCK_ERR_CANCELED);
     assert_status(wishes->seen.result.status, QUORLOCK_OK);
     expect_own_wish(unlike, wishes);
-    quorlock_free(wishes->first);
-    quorlock_free(wishes->successor);
+    quorlock_lock_free(wishes->first);
+    quorlock_lock_free(wishes->successor);
     await_free(wishes->key);
 }
 
@@ -263,7 +263,7 @@ static void each_unlike_wish_is_its_own(bool midway)
     for (int k = 0; k < 3 && midway; k++) server_freeze(SERVER(k));
     for (int i = 0; i < UNLIKES; i++) ask_for_both((enum unlike)i, &all[i]);
     run_ms(midway ? 20 : 300);
-    for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_cancel(all[i].first), 0);
+    for (int i = 0; i < UNLIKES; i++) assert_int_equal(quorlock_lock_cancel(all[i].first), 0);
     for (int k = 0; k < 3 && midway; k++) server_thaw(SERVER(k));
     for (int i = 0; i < UNLIKES; i++) {
         for (int k = 0; k < 3 && !midway; k++) server_do(SERVER(k), "DEL %s", all[i].key);

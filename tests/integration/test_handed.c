@@ -24,7 +24,7 @@ static void read_votes(char ret[][2 * TEXT_SIZE], const struct quorlock_vote *co
     }
 }
 
-static void count_end(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void count_end(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     int *done = arg;
 
@@ -32,14 +32,14 @@ static void count_end(quorlock *lock, const struct quorlock_result *result, void
 }
 
 /* All that makes a lock forget what the nodes said. */
-static void do_all(struct handed *handed, quorlock *lock)
+static void do_all(struct handed *handed, quorlock_lock *lock)
 {
-    if (quorlock_valid_ms(lock) > 0) assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_OK);
-    if (handed->again) assert_status(quorlock_acquire(lock, count_end, &handed->done), QUORLOCK_OK);
-    if (handed->frees) quorlock_free(lock);
+    if (quorlock_lock_valid_ms(lock) > 0) assert_status(quorlock_lock_release(lock, NULL, NULL), QUORLOCK_OK);
+    if (handed->again) assert_status(quorlock_lock_acquire(lock, count_end, &handed->done), QUORLOCK_OK);
+    if (handed->frees) quorlock_lock_free(lock);
 }
 
-static void act(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void act(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct handed *handed = arg;
 
@@ -50,13 +50,13 @@ static void act(quorlock *lock, const struct quorlock_result *result, void *arg)
     handed->calls++;
 }
 
-static void act_on_loss(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void act_on_loss(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct handed *handed = arg;
 
     handed->n = loss->n_votes;
     read_votes(handed->before, loss->votes, loss->n_votes);
-    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_OK);
+    assert_status(quorlock_lock_release(lock, NULL, NULL), QUORLOCK_OK);
     do_all(handed, lock);
     read_votes(handed->after, loss->votes, loss->n_votes);
     handed->calls++;
@@ -86,11 +86,11 @@ static void lose_to_another(void)
 static void be_refused(bool frees)
 {
     static struct handed handed;
-    quorlock *lock = fixture_lock(fixture.client, "handed", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "handed", LEASE(LONG_LEASE_MS));
 
     handed = (struct handed){.again = true, .frees = frees};
     take_by_hand(3, "handed", OTHER);
-    assert_status(quorlock_acquire(lock, act, &handed), QUORLOCK_OK);
+    assert_status(quorlock_lock_acquire(lock, act, &handed), QUORLOCK_OK);
     await_count(&handed.done, 1, GENEROUS_MS, "the next acquire has ended, too");
     assert_same(&handed);
     assert_named(&handed, OTHER);
@@ -110,10 +110,10 @@ CLIENT_TEST(votes_of_a_loss_outlive_the_next_acquire)
 {
     static struct handed handed;
     static struct seen acquired;
-    quorlock *lock = fixture_lock(fixture.client, "handed", LEASE(KEPT_LEASE_MS, .renew_ms = 100));
+    quorlock_lock *lock = fixture_lock(fixture.client, "handed", LEASE(KEPT_LEASE_MS, .renew_ms = 100));
 
     handed = (struct handed){.again = true};
-    quorlock_on_lost(lock, act_on_loss, &handed);
+    quorlock_lock_set_on_lost(lock, act_on_loss, &handed);
     assert_status(fixture_acquire(lock, &acquired), QUORLOCK_OK);
     lose_to_another();
     await_count(&handed.done, 1, GENEROUS_MS, "the acquire in the callback has ended, too");
@@ -148,8 +148,8 @@ CLIENT_TEST(the_text_of_an_end_outlives_its_candidate)
 
     stood = (struct stood){.ended = 0};
     assert_status(quorlock_candidate_new(&stood.candidate, fixture.client, "handed", &options), QUORLOCK_OK);
-    assert_status(quorlock_stand(stood.candidate), QUORLOCK_OK);
-    assert_status(quorlock_resign(stood.candidate), QUORLOCK_OK);
+    assert_status(quorlock_candidate_stand(stood.candidate), QUORLOCK_OK);
+    assert_status(quorlock_candidate_resign(stood.candidate), QUORLOCK_OK);
     await_count(&stood.ended, 1, GENEROUS_MS, "the end");
     assert_string_equal(stood.before, "it has resigned");
     assert_string_equal(stood.before, stood.after);

@@ -14,7 +14,7 @@
 
 static const char *const keys[] = {"one", "two"};
 static struct seen seen, after;
-static quorlock *lock, *other;
+static quorlock_lock *lock, *other;
 
 static uint64_t now_us(void)
 {
@@ -27,7 +27,7 @@ static uint64_t now_us(void)
 /* Held and released at once, and another client has a lock on the same keys. Return when the acquire began. */
 static uint64_t keep_for(uint64_t keep_ms, size_t n_keys, int fencing)
 {
-    struct quorlock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = keep_ms, .fencing = fencing);
+    struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = keep_ms, .fencing = fencing);
     uint64_t begun_us = now_us();
 
     memset(&seen, 0, sizeof(seen));
@@ -58,10 +58,10 @@ CLIENT_TEST(an_early_release_leaves_the_key_until_the_end_of_the_keep_time)
 {
     keep_for(LONG_MS, 1, 0);
     assert_contains(after.text, "; kept for another ");
-    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0);
     expect_kept("one", LONG_MS);
-    assert_status(fixture_acquire(other, &after), QUORLOCK_HELD);
-    assert_status(fixture_acquire(lock, &after), QUORLOCK_HELD);
+    assert_status(fixture_acquire(other, &after), QUORLOCK_ERR_HELD);
+    assert_status(fixture_acquire(lock, &after), QUORLOCK_ERR_HELD);
     expect_kept("one", LONG_MS);
     drop_by_hand("one");
 }
@@ -75,7 +75,7 @@ CLIENT_TEST(several_keys_with_a_counter_are_kept)
     expect_kept("one", LONG_MS);
     expect_kept("two", LONG_MS);
     drop_by_hand("one");
-    assert_status(fixture_acquire(other, &after), QUORLOCK_HELD);
+    assert_status(fixture_acquire(other, &after), QUORLOCK_ERR_HELD);
     drop_by_hand("two");
     assert_status(fixture_acquire(lock, &after), QUORLOCK_OK);
     assert_true(after.result.fence > fence);
@@ -84,7 +84,7 @@ CLIENT_TEST(several_keys_with_a_counter_are_kept)
 /* Another client's waiter, and then one of the same client, which a release wakes. */
 static void expect_granted_after(quorlock_client *client, uint64_t free_us)
 {
-    quorlock *waiter =
+    quorlock_lock *waiter =
         fixture_lock_all(client, keys, 1, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .keep_ms = SHORT_MS));
     struct seen granted;
 
@@ -107,13 +107,13 @@ CLIENT_TEST(a_waiter_has_the_key_after_the_keep_time_and_not_before)
 CLIENT_TEST(a_kept_key_is_not_handed_on_inside_the_client)
 {
     uint64_t begun_us = now_us();
-    quorlock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     memset(&after, 0, sizeof(after));
     lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .keep_ms = SHORT_MS));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     fixture_start_acquire(waiter, &after);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     await_status(&after, QUORLOCK_OK, "the end of the keep time");
     assert_true(now_us() + CLOCK_US >= begun_us + SHORT_MS * UINT64_C(1000));
 }
@@ -141,7 +141,7 @@ CLIENT_TEST(a_hold_that_is_undone_keeps_nothing)
     lock = fixture_lock_all(fixture.client, keys, 2, LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .fencing = 1));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     memset(&after, 0, sizeof(after));
-    assert_int_equal(quorlock_undo(lock, on_result, &after), 0);
+    assert_int_equal(quorlock_lock_undo(lock, on_result, &after), 0);
     await_status(&after, QUORLOCK_OK, "the end of the release");
     assert_null(strstr(after.text, "kept"));
     await_free("one");
@@ -156,32 +156,32 @@ CLIENT_TEST(a_hold_that_is_undone_keeps_nothing)
 
 CLIENT_TEST(a_canceled_acquire_keeps_nothing)
 {
-    struct quorlock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
+    struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
 
     memset(&seen, 0, sizeof(seen));
     lock = fixture_lock(fixture.client, "one", options);
     fixture_start_acquire(lock, &seen);
-    assert_int_equal(quorlock_cancel(lock), 0);
-    await_status(&seen, QUORLOCK_CANCELED, "the end of the acquire");
+    assert_int_equal(quorlock_lock_cancel(lock), 0);
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "the end of the acquire");
     await_free("one");
 }
 
 /* The outermost acquire decides, and the last release keeps. */
 CLIENT_TEST(nested_holds_are_kept_as_the_outermost_one_asked)
 {
-    struct quorlock_options *outer = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .owner = "me");
-    struct quorlock_options *longer = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS + 1, .owner = "me");
-    struct quorlock_options *shorter = LEASE(LONG_LEASE_MS, .owner = "me");
+    struct quorlock_lock_options *outer = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .owner = "me");
+    struct quorlock_lock_options *longer = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS + 1, .owner = "me");
+    struct quorlock_lock_options *shorter = LEASE(LONG_LEASE_MS, .owner = "me");
 
     lock = fixture_lock(fixture.client, "one", outer);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     other = fixture_lock(fixture.client, "one", longer);
-    assert_int_equal(quorlock_acquire(other, on_result, &after), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_lock_acquire(other, on_result, &after), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "keep_ms");
     other = fixture_lock(fixture.client, "one", shorter);
     assert_status(fixture_acquire(other, &after), QUORLOCK_OK);
     assert_status(fixture_release(lock, &after), QUORLOCK_OK);
-    assert_true(quorlock_valid_ms(other) > 0);
+    assert_true(quorlock_lock_valid_ms(other) > 0);
     assert_status(fixture_release(other, &after), QUORLOCK_OK);
     expect_kept("one", LONG_MS);
     drop_by_hand("one");

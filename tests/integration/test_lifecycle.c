@@ -27,10 +27,10 @@ static int64_t quorum_pttl(const char *key)
 }
 
 /* The validity is never more than what the quorum's servers still keep. */
-static void check_validity(quorlock *lock, const char *key, uint32_t lease_ms)
+static void check_validity(quorlock_lock *lock, const char *key, uint32_t lease_ms)
 {
     uint64_t asked_us = clock_us();
-    uint32_t valid_ms = quorlock_valid_ms(lock);
+    uint32_t valid_ms = quorlock_lock_valid_ms(lock);
     int64_t left_ms = quorum_pttl(key);
     int64_t passed_ms = (int64_t)((clock_us() - asked_us) / 1000) + 1;
 
@@ -43,15 +43,15 @@ SERVERS_TEST(one_whole_life)
 {
     struct seen seen;
     struct seen_loss loss = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.key_prefix = "app:";
     fixture.options.owner_label = "tester:7";
     fixture_client(3);
     lock = fixture_lock(fixture.client, "job", LEASE(5000, .renew_ms = 250));
-    quorlock_on_lost(lock, on_loss, &loss);
-    assert_int_equal(quorlock_valid_ms(lock), 0);
-    assert_null(quorlock_token(lock));
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0);
+    assert_null(quorlock_lock_token(lock));
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.n_votes, 3);
@@ -60,9 +60,9 @@ SERVERS_TEST(one_whole_life)
     assert_int_equal(seen.result.expired, 0);
     assert_true(seen.result.valid_ms > 0 && seen.result.valid_ms <= 5000 - 52);
     assert_non_null(seen.result.text);
-    assert_string_equal(seen.owner, quorlock_token(lock));
+    assert_string_equal(seen.owner, quorlock_lock_token(lock));
     assert_ptr_equal(strstr(seen.owner, "tester:7"), seen.owner);
-    assert_int_equal(quorlock_fence(lock), 0);
+    assert_int_equal(quorlock_lock_fence(lock), 0);
     for (int i = 0; i < 3; i++) {
         bool granted = seen.votes[i].outcome == QUORLOCK_VOTE_GRANTED;
 
@@ -78,12 +78,12 @@ SERVERS_TEST(one_whole_life)
         check_validity(lock, "app:job", 5000);
     }
     assert_int_equal(loss.calls, 0);
-    assert_int_equal(holders("app:job", quorlock_token(lock)), 3);
+    assert_int_equal(holders("app:job", quorlock_lock_token(lock)), 3);
 
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
-    assert_int_equal(quorlock_valid_ms(lock), 0);
-    assert_null(quorlock_token(lock));
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0);
+    assert_null(quorlock_lock_token(lock));
     await_free("app:job");
     assert_int_equal(loss.calls, 0);
 }
@@ -91,33 +91,33 @@ SERVERS_TEST(one_whole_life)
 SERVERS_TEST(extends_longer_but_never_shorter)
 {
     struct seen seen;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.max_lease_ms = 60000;
     fixture.options.node_timeout_ms = 2000; /* the machine may be busy */
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(10000));
-    assert_status(quorlock_extend(lock, 0, on_result, &seen), QUORLOCK_STATE);
+    assert_status(quorlock_lock_extend(lock, 0, on_result, &seen), QUORLOCK_ERR_STATE);
     assert_contains(quorlock_client_error(fixture.client), ": it is not held");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
 
     assert_status(fixture_extend(lock, 60000, &seen), QUORLOCK_OK);
-    assert_true(quorlock_valid_ms(lock) > 30000);
+    assert_true(quorlock_lock_valid_ms(lock) > 30000);
     assert_true(quorum_pttl("key") > 30000);
-    assert_status(quorlock_extend(lock, 10000, on_result, &seen), QUORLOCK_INVAL);
+    assert_status(quorlock_lock_extend(lock, 10000, on_result, &seen), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "10000");
-    assert_status(quorlock_extend(lock, 60001, on_result, &seen), QUORLOCK_INVAL);
+    assert_status(quorlock_lock_extend(lock, 60001, on_result, &seen), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "60001");
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
     assert_true(quorum_pttl("key") > 30000);
 
     /* A canceled extend leaves the lock held. */
     fixture_start_extend(lock, 0, &seen);
-    assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_BUSY);
-    assert_status(quorlock_cancel(lock), QUORLOCK_OK);
-    await_status(&seen, QUORLOCK_CANCELED, "canceled extend");
-    assert_true(quorlock_valid_ms(lock) > 0);
-    assert_int_equal(holders("key", quorlock_token(lock)), 3);
+    assert_status(quorlock_lock_release(lock, on_result, &seen), QUORLOCK_ERR_BUSY);
+    assert_status(quorlock_lock_cancel(lock), QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "canceled extend");
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
+    assert_int_equal(holders("key", quorlock_lock_token(lock)), 3);
 
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free("key");
@@ -126,20 +126,20 @@ SERVERS_TEST(extends_longer_but_never_shorter)
 CLIENT_TEST(calls_in_the_wrong_state_are_refused)
 {
     struct seen seen, other;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
-    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_STATE);
-    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    assert_status(quorlock_lock_release(lock, on_result, &other), QUORLOCK_ERR_STATE);
+    assert_status(quorlock_lock_cancel(lock), QUORLOCK_ERR_STATE);
     fixture_start_acquire(lock, &seen);
-    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_BUSY);
-    assert_status(quorlock_extend(lock, 0, on_result, &other), QUORLOCK_BUSY);
-    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_lock_acquire(lock, on_result, &other), QUORLOCK_ERR_BUSY);
+    assert_status(quorlock_lock_extend(lock, 0, on_result, &other), QUORLOCK_ERR_BUSY);
+    assert_status(quorlock_lock_release(lock, on_result, &other), QUORLOCK_ERR_BUSY);
     assert_true(strlen(quorlock_client_error(fixture.client)) > 0);
     await_status(&seen, QUORLOCK_OK, "acquire");
-    assert_status(quorlock_acquire(lock, on_result, &other), QUORLOCK_STATE);
-    assert_status(quorlock_cancel(lock), QUORLOCK_STATE);
+    assert_status(quorlock_lock_acquire(lock, on_result, &other), QUORLOCK_ERR_STATE);
+    assert_status(quorlock_lock_cancel(lock), QUORLOCK_ERR_STATE);
     fixture_start_release(lock, &seen);
-    assert_status(quorlock_release(lock, on_result, &other), QUORLOCK_BUSY);
+    assert_status(quorlock_lock_release(lock, on_result, &other), QUORLOCK_ERR_BUSY);
     await_count(&seen.calls, 1, GENEROUS_MS, "release");
     assert_int_equal(seen.calls, 1);
     await_free("key");
@@ -149,7 +149,7 @@ SERVERS_TEST(close_waits_for_its_releases)
 {
     struct seen seen;
     int closed = 0;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.node_timeout_ms = GENEROUS_MS;
     fixture_client(3);
@@ -168,25 +168,25 @@ SERVERS_TEST(close_waits_for_its_releases)
 SERVERS_TEST(closes_before_the_loop_ever_ran)
 {
     quorlock_client *client = fixture_new_client(0);
-    quorlock *lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen;
 
     fixture_start_acquire(lock, &seen);
     fixture_close(client);
     assert_int_equal(seen.calls, 1);
-    assert_status(seen.result.status, QUORLOCK_CLOSED);
+    assert_status(seen.result.status, QUORLOCK_ERR_CLOSED);
     assert_int_equal(holders("key", NULL), 0);
 }
 
 TEST(names_and_version)
 {
     assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
-    assert_string_equal(quorlock_status_name(QUORLOCK_HELD), "HELD");
+    assert_string_equal(quorlock_status_name(QUORLOCK_ERR_HELD), "HELD");
     assert_string_equal(quorlock_status_name(QUORLOCK_OK), "OK");
     assert_string_equal(quorlock_status_name(1), "UNKNOWN");
     assert_string_equal(quorlock_status_name(-1000), "UNKNOWN");
     assert_non_null(quorlock_status_text(-1000));
-    assert_string_equal(quorlock_status_text(QUORLOCK_LOST), "the lock was lost");
+    assert_string_equal(quorlock_status_text(QUORLOCK_ERR_LOST), "the lock was lost");
 }
 
 static uint64_t fence_of(const char *key, int fencing)
@@ -219,7 +219,7 @@ SERVERS_TEST(a_password_beside_the_addresses)
 {
     static const char secret[] = "se%63ret/@";
     char user[] = "default", password[sizeof(secret)];
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen = {0};
 
     for (uint32_t i = 0; i < 3; i++) {

@@ -5,24 +5,24 @@
 #include "fixture.h"
 
 struct hold {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen;
     struct seen_loss loss;
 };
 
-static void grant_key(struct hold *hold, const struct quorlock_options *options)
+static void grant_key(struct hold *hold, const struct quorlock_lock_options *options)
 {
-    struct quorlock_options patient = *options;
+    struct quorlock_lock_options patient = *options;
 
     /* So short a lease may be over before the grant on a busy machine: then another try follows. */
     patient.wait_ms = GENEROUS_MS;
     memset(hold, 0, sizeof(*hold));
     hold->lock = fixture_lock(fixture.client, "key", &patient);
-    quorlock_on_lost(hold->lock, on_loss, &hold->loss);
+    quorlock_lock_set_on_lost(hold->lock, on_loss, &hold->loss);
     assert_status(fixture_acquire(hold->lock, &hold->seen), QUORLOCK_OK);
 }
 
-static void hold_key(struct hold *hold, const struct quorlock_options *options)
+static void hold_key(struct hold *hold, const struct quorlock_lock_options *options)
 {
     grant_key(hold, options);
     await_holders("key", hold->seen.owner, 3);
@@ -34,7 +34,7 @@ static void check_lost(struct hold *hold, int reason)
     assert_int_equal(hold->loss.loss.reason, reason);
     assert_int_equal(hold->loss.valid_ms, 0);
     assert_true(strlen(hold->loss.text) > 0);
-    assert_int_equal(quorlock_valid_ms(hold->lock), 0);
+    assert_int_equal(quorlock_lock_valid_ms(hold->lock), 0);
 }
 
 static void check_lost_release(struct hold *hold)
@@ -42,7 +42,7 @@ static void check_lost_release(struct hold *hold)
     assert_status(fixture_release(hold->lock, &hold->seen), QUORLOCK_OK);
     assert_int_equal(hold->seen.result.expired, 1);
     assert_int_equal(hold->loss.calls, 1);
-    quorlock_free(hold->lock);
+    quorlock_lock_free(hold->lock);
 }
 
 /* The loop did not run for longer than the lease: loss comes before the result of what was in flight. */
@@ -56,9 +56,9 @@ CLIENT_TEST(a_stalled_loop_reports_the_loss_first)
     fixture_start_extend(hold.lock, 0, &extended);
     until_us = clock_us() + 1300000;
     while (clock_us() < until_us) continue;
-    assert_int_equal(quorlock_valid_ms(hold.lock), 0);
-    await_status(&extended, QUORLOCK_LOST, "extend");
-    check_lost(&hold, QUORLOCK_LOST_EXPIRED);
+    assert_int_equal(quorlock_lock_valid_ms(hold.lock), 0);
+    await_status(&extended, QUORLOCK_ERR_LOST, "extend");
+    check_lost(&hold, QUORLOCK_LOSS_EXPIRED);
     assert_int_equal(hold.loss.loss.remaining_ms, 0);
     assert_true(hold.loss.order < extended.order);
     check_lost_release(&hold);
@@ -71,22 +71,22 @@ struct slow {
 };
 
 /* At its end the loss is due. */
-static void on_slow_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_slow_result(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slow *slow = arg;
 
     on_result(lock, result, &slow->seen);
-    while (quorlock_valid_ms(slow->hold->lock) > 0) continue;
+    while (quorlock_lock_valid_ms(slow->hold->lock) > 0) continue;
 }
 
 /* Both callbacks wait for the same turn of the loop, because they need no server. */
 CLIENT_TEST(a_loss_that_is_due_comes_before_the_next_callback)
 {
-    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
+    struct quorlock_lock_options options = *LEASE(LONG_LEASE_MS);
     struct slow slow = {.seen = {.calls = 0}};
     struct seen seen;
     struct hold hold;
-    quorlock *mine[3];
+    quorlock_lock *mine[3];
 
     options.owner = "me";
     for (int i = 0; i < 3; i++) mine[i] = fixture_lock(fixture.client, "other", &options);
@@ -96,14 +96,14 @@ CLIENT_TEST(a_loss_that_is_due_comes_before_the_next_callback)
     grant_key(&hold, &options);
     slow.hold = &hold;
     memset(&seen, 0, sizeof(seen));
-    assert_status(quorlock_acquire(mine[1], on_slow_result, &slow), QUORLOCK_OK);
+    assert_status(quorlock_lock_acquire(mine[1], on_slow_result, &slow), QUORLOCK_OK);
     fixture_start_acquire(mine[2], &seen);
     await_count(&seen.calls, 1, GENEROUS_MS, "the second of one turn");
     assert_int_equal(slow.seen.calls, 1);
-    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
+    check_lost(&hold, QUORLOCK_LOSS_NOT_RENEWED);
     assert_true(hold.loss.order < seen.order);
     check_lost_release(&hold);
-    for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
+    for (int i = 0; i < 3; i++) quorlock_lock_free(mine[i]);
     await_free("other");
 }
 
@@ -115,7 +115,7 @@ static void block(evutil_socket_t fd, short what, void *arg)
     while (clock_us() < *until_us) continue;
 }
 
-static void lost_ends_the_loop(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void lost_ends_the_loop(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     on_loss(lock, loss, arg);
     event_base_loopbreak(fixture.base);
@@ -133,13 +133,13 @@ SERVERS_TEST(a_long_callback_of_another_does_not_delay_the_loss)
     fixture_client(3);
     hold_key(&hold, LEASE(4000, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_int_equal(event_base_once(fixture.base, -1, EV_TIMEOUT, block, &until_us, &soon), 0);
-    quorlock_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
+    quorlock_lock_set_on_lost(hold.lock, lost_ends_the_loop, &hold.loss);
     /* One run of the loop, and no timer of the fixture's that would wake it. The test's time limit is the
      * limit. */
     event_base_dispatch(fixture.base);
     assert_true(until_us != 0);
     assert_true(hold.loss.at_us < until_us + 2000000);
-    check_lost(&hold, QUORLOCK_LOST_NOT_RENEWED);
+    check_lost(&hold, QUORLOCK_LOSS_NOT_RENEWED);
     check_lost_release(&hold);
 }
 
@@ -147,7 +147,7 @@ SERVERS_TEST(a_long_callback_of_another_does_not_delay_the_loss)
 
 CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
     struct seen seen;
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -163,16 +163,16 @@ CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
 
 CLIENT_TEST(silent_nodes_still_count_in_the_log)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen;
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_freeze(SERVER(i));
-    assert_status(fixture_extend(lock, LONG_LEASE_MS, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_extend(lock, LONG_LEASE_MS, &seen), QUORLOCK_ERR_NOQUORUM);
     await_log("degraded \"key\": held on", 1);
     assert_null(strstr(fixture.log, "held on 0 of 3"));
     assert_contains(strstr(fixture.log, "degraded \"key\""), "3 did not renew it");
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
     for (uint32_t i = 0; i < 3; i++) server_thaw(SERVER(i));
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
@@ -181,10 +181,10 @@ CLIENT_TEST(silent_nodes_still_count_in_the_log)
 SERVERS_TEST(rolling_empty_restarts_lose_no_lock)
 {
     static const char *const list[] = {"list-a", "list-b"};
-    struct quorlock_options options = *LEASE(LONG_LEASE_MS);
+    struct quorlock_lock_options options = *LEASE(LONG_LEASE_MS);
     struct {
         const char *key; /* on the nodes */
-        quorlock *lock;
+        quorlock_lock *lock;
         struct seen seen;
         struct seen_loss loss;
     } kept[] = {
@@ -199,7 +199,7 @@ SERVERS_TEST(rolling_empty_restarts_lose_no_lock)
     kept[4].lock = fixture_lock(fixture.client, "permit", LEASE(LONG_LEASE_MS, .permits = 1));
     kept[5].lock = fixture_lock(fixture.client, "shared", LEASE(LONG_LEASE_MS, .shared = QUORLOCK_SHARED_ALL));
     for (size_t i = 0; i < LENGTH(kept); i++) {
-        quorlock_on_lost(kept[i].lock, on_loss, &kept[i].loss);
+        quorlock_lock_set_on_lost(kept[i].lock, on_loss, &kept[i].loss);
         assert_status(fixture_acquire(kept[i].lock, &kept[i].seen), QUORLOCK_OK);
         await_holders(kept[i].key, NULL, 3);
     }
@@ -228,19 +228,19 @@ static void lose_to_flush(int policy)
 {
     struct seen seen = {0};
     struct seen_loss loss = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture_bootstrap();
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture.options.policy = policy;
     fixture_client(fixture.cluster.n);
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await(is_renewed, NULL, GENEROUS_MS, "the first renewal");
     server_do(SERVER(0), "FLUSHALL");
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
-    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOSS_GONE);
     /* The holder may not read that nobody holds a lock. */
     assert_int_equal(logged("first contact"), 0);
     assert_int_equal(logged("bootstrap"), 0);
@@ -249,12 +249,12 @@ static void lose_to_flush(int policy)
 
 SERVER_TEST(a_single_node_that_forgets_all_is_asked_before_the_renewal)
 {
-    lose_to_flush(QUORLOCK_MAJORITY);
+    lose_to_flush(QUORLOCK_POLICY_MAJORITY);
 }
 
 SERVERS_TEST(a_node_of_a_lock_on_all_nodes_that_forgets_all_is_asked_before_the_renewal)
 {
-    lose_to_flush(QUORLOCK_ALL);
+    lose_to_flush(QUORLOCK_POLICY_ALL);
 }
 
 static bool has_failed_often(void *arg)
@@ -268,7 +268,7 @@ static bool has_failed_often(void *arg)
 /* Many locks with few nodes would fill the log. */
 CLIENT_TEST(renewals_that_fail_as_before_are_logged_seldom)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
     struct seen seen;
     uint64_t often = 20, from_us = clock_us();
 

@@ -18,9 +18,9 @@ static void await_all_free(const char *const *keys, size_t n_keys)
 CLIENT_TEST(order_makes_no_difference)
 {
     struct seen first, second, third;
-    quorlock *waits;
-    quorlock *one = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *two = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *waits;
+    quorlock_lock *one = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *two = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
 
     waits =
         fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = QUORLOCK_WAIT_FOREVER));
@@ -33,29 +33,29 @@ CLIENT_TEST(order_makes_no_difference)
     assert_int_equal(third.calls, 0);
     assert_status(fixture_release(two, &second), QUORLOCK_OK);
     await_status(&third, QUORLOCK_OK, "the waiter");
-    quorlock_free(one);
-    quorlock_free(two);
-    quorlock_free(waits);
+    quorlock_lock_free(one);
+    quorlock_lock_free(two);
+    quorlock_lock_free(waits);
     await_all_free(ab, 2);
 }
 
 CLIENT_TEST(one_owner_reenters_the_same_list_only)
 {
     struct seen seen;
-    quorlock *outer = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *apart = fixture_lock_all(fixture.client, abc, 1, LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *yours = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "you"));
+    quorlock_lock *outer = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *apart = fixture_lock_all(fixture.client, abc, 1, LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *yours = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .owner = "you"));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
-    assert_status(quorlock_acquire(overlaps, on_result, &seen), QUORLOCK_INVAL);
+    assert_status(quorlock_lock_acquire(overlaps, on_result, &seen), QUORLOCK_ERR_INVAL);
     assert_string_equal(
         quorlock_client_error(fixture.client),
         "owner \"me\" has \"b\" in the list \"a, b\" already and asks for \"b, c\": an owner can nest only "
         "the identical list of keys; use another owner, or the same keys");
     /* Other keys are independent, and another owner gets the usual result. */
     assert_status(fixture_acquire(apart, &seen), QUORLOCK_OK);
-    assert_status(fixture_acquire(yours, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(yours, &seen), QUORLOCK_ERR_HELD);
     assert_status(fixture_release(apart, &seen), QUORLOCK_OK);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
@@ -67,9 +67,9 @@ CLIENT_TEST(one_owner_reenters_the_same_list_only)
 CLIENT_TEST(overlap_is_found_in_the_queue_too)
 {
     struct seen first, waited, seen;
-    quorlock *waiter, *overlaps;
-    quorlock *holder = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
-    quorlock *first_waiter =
+    quorlock_lock *waiter, *overlaps;
+    quorlock_lock *holder = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
+    quorlock_lock *first_waiter =
         fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     waiter =
@@ -82,13 +82,13 @@ CLIENT_TEST(overlap_is_found_in_the_queue_too)
     /* A lock that is broken by hand lets the other list in. */
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL a b");
     assert_status(fixture_acquire(overlaps, &seen), QUORLOCK_OK);
-    assert_status(quorlock_cancel(first_waiter), QUORLOCK_OK);
+    assert_status(quorlock_lock_cancel(first_waiter), QUORLOCK_OK);
     await_count(&first.calls, 1, GENEROUS_MS, "canceled");
-    await_status(&waited, QUORLOCK_INVAL, "the refusal");
+    await_status(&waited, QUORLOCK_ERR_INVAL, "the refusal");
     assert_contains(waited.text, "its owner holds one of the keys in another list");
-    quorlock_free(holder);
-    quorlock_free(first_waiter);
-    quorlock_free(waiter);
-    quorlock_free(overlaps);
+    quorlock_lock_free(holder);
+    quorlock_lock_free(first_waiter);
+    quorlock_lock_free(waiter);
+    quorlock_lock_free(overlaps);
     await_all_free(abc, 3);
 }

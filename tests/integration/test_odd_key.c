@@ -42,37 +42,37 @@ SERVERS_TEST(an_odd_key_on_one_node_starves_no_waiter)
 /* Two of three nodes are taken for good: then the lock is, and that is the result. */
 CLIENT_TEST(two_odd_keys_are_a_lock_that_is_held)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(60000, .wait_ms = WAIT_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(60000, .wait_ms = WAIT_MS));
 
     server_do(SERVER(0), "SET key odd");
     server_do(SERVER(1), "SET key even");
-    assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &waited), QUORLOCK_ERR_HELD);
     /* That wait may have ended amid an attempt. One that tries once has the answers of two nodes when it ends. */
     lock = fixture_lock(fixture.client, "key", LEASE(60000));
-    assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &waited), QUORLOCK_ERR_HELD);
     assert_int_equal(waited.result.refused, 2);
 }
 
 /* No third node can still decide between the two. */
 CLIENT_TEST(keys_of_two_owners_are_held_by_no_one_owner)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(60000));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(60000));
 
     server_do(SERVER(0), "SET key odd");
     server_do(SERVER(1), "SET key even");
     server_kill(SERVER(2));
-    assert_status(fixture_acquire(lock, &waited), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &waited), QUORLOCK_ERR_HELD);
     assert_contains(waited.text, "\"key\" is taken on 2 of 3 nodes, by several owners");
 }
 
 CLIENT_TEST(a_peers_key_makes_ours_held)
 {
     struct seen seen;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-1 NX PX 30000");
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     assert_int_equal(seen.result.refused, 2);
     assert_int_equal(seen.result.valid_ms, 0);
     for (int i = 0; i < 2; i++) {
@@ -86,7 +86,7 @@ CLIENT_TEST(a_peers_key_makes_ours_held)
 
     /* A key without expiry is shown as such. */
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key peer-2");
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     assert_string_equal(seen.votes[0].holder, "peer-2");
     assert_int_equal(seen.votes[0].ttl_ms, -1);
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "DEL key");

@@ -20,7 +20,7 @@ static const char *slot_key(uint32_t slot)
 
 #define PERMIT(...) LEASE(LONG_LEASE_MS, .permits = __VA_ARGS__)
 
-static quorlock *permit(quorlock_client *client, uint32_t wait_ms)
+static quorlock_lock *permit(quorlock_client *client, uint32_t wait_ms)
 {
     return fixture_lock(client, "key", PERMIT(K, .wait_ms = wait_ms));
 }
@@ -29,7 +29,7 @@ static quorlock *permit(quorlock_client *client, uint32_t wait_ms)
 
 CLIENT_TEST(a_permit_is_a_slot_in_one_round)
 {
-    quorlock *lock = permit(fixture.client, 0);
+    quorlock_lock *lock = permit(fixture.client, 0);
     struct seen seen;
     char text[64];
     uint32_t slot;
@@ -66,7 +66,7 @@ CLIENT_TEST(as_many_hold_as_there_are_permits)
     uint32_t taken = 0;
 
     for (uint32_t i = 0; i < K; i++) {
-        quorlock *lock = permit(i % 2 == 0 ? fixture.client : other, 0);
+        quorlock_lock *lock = permit(i % 2 == 0 ? fixture.client : other, 0);
 
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         assert_true(seen.result.rounds <= OWN_ROUNDS);
@@ -74,16 +74,16 @@ CLIENT_TEST(as_many_hold_as_there_are_permits)
         taken |= 1u << seen.result.slot;
     }
     assert_int_equal(taken, (1u << K) - 1);
-    assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "all 3 permits are taken");
     assert_int_equal(seen.result.slot, 0);
-    assert_status(fixture_acquire(permit(other, 0), &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(permit(other, 0), &seen), QUORLOCK_ERR_HELD);
 }
 
 /* The most that a name can have, and the least; from the last slots on few are free. */
 CLIENT_TEST(many_permits_and_one)
 {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen;
     uint64_t taken = 0;
 
@@ -96,49 +96,49 @@ CLIENT_TEST(many_permits_and_one)
     }
     assert_true(taken == UINT64_MAX);
     lock = fixture_lock(fixture.client, "key", PERMIT(QUORLOCK_PERMITS_MAX));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     lock = fixture_lock(fixture.client, "one", PERMIT(1));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.slot, 0);
-    assert_status(fixture_acquire(fixture_lock(fixture.client, "one", PERMIT(1)), &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "one", PERMIT(1)), &seen), QUORLOCK_ERR_HELD);
 }
 
 /* An ordinary lock of the same key is another lock. */
 CLIENT_TEST(an_ordinary_lock_of_the_name_is_apart)
 {
-    quorlock *ordinary = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *ordinary = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen;
 
     for (uint32_t i = 0; i < K; i++) assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(ordinary, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.slot, 0);
     assert_int_equal(holders("key", seen.owner), 3);
-    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_ERR_HELD);
 }
 
 /* While a slot is held; when none is the number may change. */
 CLIENT_TEST(another_number_of_permits_is_refused)
 {
-    quorlock *lock = permit(fixture.client, 0);
-    quorlock *other = fixture_lock(fixture.client, "key", PERMIT(K + 2));
+    quorlock_lock *lock = permit(fixture.client, 0);
+    quorlock_lock *other = fixture_lock(fixture.client, "key", PERMIT(K + 2));
     struct seen seen, refused;
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders(slot_key(seen.result.slot), seen.owner, 3);
-    assert_status(fixture_acquire(other, &refused), QUORLOCK_INVAL);
+    assert_status(fixture_acquire(other, &refused), QUORLOCK_ERR_INVAL);
     assert_contains(refused.text, "the name has 3 permits, this lock gives 5");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(slot_key(seen.result.slot));
     assert_status(fixture_acquire(other, &seen), QUORLOCK_OK);
     assert_true(seen.result.slot < K + 2);
     assert_int_equal(holders("quorlock:permits:key", "5"), 3);
-    assert_status(fixture_acquire(lock, &refused), QUORLOCK_INVAL);
+    assert_status(fixture_acquire(lock, &refused), QUORLOCK_ERR_INVAL);
 }
 
 /* ---- waiting ---- */
 
 /* K permits are held, and QUEUED more wanted. */
-static void take_all_and_queue(quorlock **locks, struct seen *seen, quorlock **queued, struct seen *waiters)
+static void take_all_and_queue(quorlock_lock **locks, struct seen *seen, quorlock_lock **queued, struct seen *waiters)
 {
     for (uint32_t i = 0; i < K; i++) {
         locks[i] = permit(fixture.client, 0);
@@ -153,7 +153,7 @@ static void take_all_and_queue(quorlock **locks, struct seen *seen, quorlock **q
 /* In this process: the next in line takes that very slot. */
 CLIENT_TEST(a_release_hands_its_slot_to_the_next_in_line)
 {
-    quorlock *locks[K], *queued[QUEUED];
+    quorlock_lock *locks[K], *queued[QUEUED];
     struct seen seen[K], waiters[QUEUED] = {0}, released;
 
     take_all_and_queue(locks, seen, queued, waiters);
@@ -178,7 +178,7 @@ CLIENT_TEST(no_script_is_asked_for_before_a_server_knows_it)
     struct seen seen;
 
     for (int i = 0; i < 5; i++) {
-        quorlock *lock = permit(fixture.client, 0);
+        quorlock_lock *lock = permit(fixture.client, 0);
 
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
         await_holders(slot_key(seen.result.slot), seen.owner, 3);
@@ -190,7 +190,7 @@ CLIENT_TEST(no_script_is_asked_for_before_a_server_knows_it)
 
 CLIENT_TEST(an_owner_nests_in_its_slot)
 {
-    quorlock *locks[3];
+    quorlock_lock *locks[3];
     struct seen seen[3], released;
     long long before;
 
@@ -216,7 +216,7 @@ CLIENT_TEST(an_owner_nests_in_its_slot)
 SERVERS_TEST(permits_under_a_strict_guard)
 {
     struct seen seen;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.guard = QUORLOCK_GUARD_STRICT;
     fixture.options.max_lease_ms = KEPT_LEASE_MS;
@@ -226,7 +226,7 @@ SERVERS_TEST(permits_under_a_strict_guard)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     run_ms(KEPT_LEASE_MS + KEPT_LEASE_MS / 2);
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_free(slot_key(seen.result.slot));
@@ -236,5 +236,5 @@ SERVERS_TEST(permits_under_a_strict_guard)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL quorlock:guard");
     lock = fixture_lock(fixture.client, "key", LEASE(KEPT_LEASE_MS, .permits = K));
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_NOQUORUM);
 }

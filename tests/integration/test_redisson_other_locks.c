@@ -15,14 +15,14 @@
 #define WAITS  "9d1c0b7a-0000-4000-8000-0123456789ab:52"
 #define LATER  "9d1c0b7a-0000-4000-8000-0123456789ab:53"
 
-static quorlock *new_lock(const char *key, uint32_t lease_ms)
+static quorlock_lock *new_lock(const char *key, uint32_t lease_ms)
 {
     return fixture_lock(fixture.client, key, LEASE(lease_ms));
 }
 
-static quorlock *take(const char *key, uint32_t lease_ms)
+static quorlock_lock *take(const char *key, uint32_t lease_ms)
 {
-    quorlock *lock = new_lock(key, lease_ms);
+    quorlock_lock *lock = new_lock(key, lease_ms);
     struct seen seen = {0};
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -76,7 +76,7 @@ REDISSON_TEST(a_release_wakes_fair_waiters)
     } rows[] = {{"job", "{job}"}, {"{shard}:job", "{shard}:job"}};
 
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-        quorlock *lock = take(rows[r].key, LONG_LEASE_MS);
+        quorlock_lock *lock = take(rows[r].key, LONG_LEASE_MS);
         struct queue queues[3];
         struct seen seen = {0};
 
@@ -103,7 +103,7 @@ REDISSON_TEST(a_break_wakes_fair_waiters)
 /* A vote of a failed attempt blocked waiters, so its release wakes them. */
 REDISSON_TEST(a_failed_attempt_wakes_fair_waiters)
 {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct queue queue;
     struct seen seen = {0};
 
@@ -112,7 +112,7 @@ REDISSON_TEST(a_failed_attempt_wakes_fair_waiters)
     }
     queue_up(&queue, SERVER(2), "{" KEY "}");
     lock = new_lock(KEY, 20000);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     await_holders(KEY, NULL, 2);
     assert_first_was_told(&queue);
 }
@@ -120,7 +120,7 @@ REDISSON_TEST(a_failed_attempt_wakes_fair_waiters)
 /* A release succeeds whatever value the key of the queue has. */
 REDISSON_TEST(no_queue_hinders_a_release)
 {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen = {0};
 
     lock = take(KEY, 20000);
@@ -139,17 +139,17 @@ REDISSON_TEST(their_read_lock_ends_ours_with_a_loss)
 {
     struct seen_loss loss = {0};
     struct seen released = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     lock = take(KEY, 3000);
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(peer_read(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
         assert_int_equal(peer_fields(SERVER(i), KEY), 3);
     }
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read_end(SERVER(i), KEY, THEIRS), 1);
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
-    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOSS_GONE);
     assert_int_equal(loss.loss.remaining_ms, 0);
     assert_int_equal(loss.valid_ms, 0);
     assert_status(fixture_release(lock, &released), QUORLOCK_OK);
@@ -169,13 +169,13 @@ static bool theirs_only(void *arg)
 REDISSON_TEST(our_release_leaves_theirs)
 {
     struct seen seen = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     lock = take(KEY, 20000);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(peer_read(SERVER(i), KEY, THEIRS, 60000), PEER_NIL);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await(theirs_only, NULL, GENEROUS_MS, "our fields gone");
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "is held by RReadWriteLock:read on ");
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(peer_counts(SERVER(i), KEY, THEIRS), 1);

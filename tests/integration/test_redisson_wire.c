@@ -10,14 +10,14 @@
 
 #define KEY "job"
 
-static quorlock *redisson_lock(uint32_t lease_ms)
+static quorlock_lock *redisson_lock(uint32_t lease_ms)
 {
     return fixture_lock(fixture.client, KEY, LEASE(lease_ms));
 }
 
-static quorlock *redisson_held(uint32_t lease_ms, char *ret_owner)
+static quorlock_lock *redisson_held(uint32_t lease_ms, char *ret_owner)
 {
-    quorlock *lock = redisson_lock(lease_ms);
+    quorlock_lock *lock = redisson_lock(lease_ms);
     struct seen seen;
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
@@ -37,7 +37,7 @@ static bool whole(void *owner)
 REDISSON_TEST(expiry_and_repair)
 {
     char owner[TEXT_SIZE];
-    quorlock *lock = redisson_held(3000, owner);
+    quorlock_lock *lock = redisson_held(3000, owner);
 
     await(whole, owner, GENEROUS_MS, "the field on all servers");
     server_do(SERVER(0), "PEXPIRE " KEY " 90000");
@@ -45,7 +45,7 @@ REDISSON_TEST(expiry_and_repair)
     await(whole, owner, GENEROUS_MS, "the repair");
     assert_in_range(server_pttl(SERVER(0), KEY), 3001, 90000);
     assert_in_range(server_pttl(SERVER(1), KEY), 1, 3000);
-    assert_true(quorlock_valid_ms(lock) > 0);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
 }
 
 /* ---- notices ---- */
@@ -80,7 +80,7 @@ REDISSON_TEST(our_release_is_published)
                 {"odd}", "redisson_lock__channel:{odd}}"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        quorlock *lock = fixture_lock(fixture.client, rows[i].key, LEASE(LONG_LEASE_MS));
+        quorlock_lock *lock = fixture_lock(fixture.client, rows[i].key, LEASE(LONG_LEASE_MS));
         struct redisContext *ears[3];
         struct seen seen;
 
@@ -91,14 +91,14 @@ REDISSON_TEST(our_release_is_published)
         await_free(rows[i].key);
         hear_all(ears);
         deafen_all(ears);
-        quorlock_free(lock);
+        quorlock_lock_free(lock);
     }
 }
 
 /* A hash too large for one reply is not a lock of ours: refused, and one of its fields is named. */
 REDISSON_TEST(large_hash)
 {
-    quorlock *lock = redisson_lock(20000);
+    quorlock_lock *lock = redisson_lock(20000);
     struct seen seen;
     uint32_t named = 0;
 
@@ -107,7 +107,7 @@ REDISSON_TEST(large_hash)
                   "for i = 1, 3000 do redis.call('HSET', KEYS[1], 'f' .. i, i) end "
                   "for i = 1, 2990 do redis.call('HDEL', KEYS[1], 'f' .. i) end");
     }
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
     /* The result needs any two answers. */
     for (uint32_t i = 0; i < 3; i++) named += seen.votes[i].holder[0] == 'f' && seen.votes[i].ttl_ms == -1;
     assert_in_range(named, 2, 3);
@@ -119,10 +119,10 @@ REDISSON_TEST(large_hash)
 /* Ours became a string meanwhile: it is left alone, and the lock is lost. */
 REDISSON_TEST(turned_foreign)
 {
-    quorlock *lock = redisson_held(3000, NULL);
+    quorlock_lock *lock = redisson_held(3000, NULL);
     struct seen_loss loss = {0};
 
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     await_holders(KEY, NULL, 3);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET " KEY " somebody");
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
@@ -140,7 +140,7 @@ REDISSON_TEST(guard_and_fence)
     for (size_t i = 0; i < 2; i++) {
         struct seen seen;
         quorlock_client *client;
-        quorlock *lock;
+        quorlock_lock *lock;
 
         fixture.options.guard = guards[i];
         client = fixture_new_client(3);

@@ -10,7 +10,7 @@
 
 static bool valid_below(void *arg)
 {
-    return quorlock_valid_ms(*(quorlock **)arg) < 2600;
+    return quorlock_lock_valid_ms(*(quorlock_lock **)arg) < 2600;
 }
 
 /* ---- counts ---- */
@@ -20,7 +20,7 @@ FLAVOURS_TEST(one_handle_twice)
     char owner[TEXT_SIZE];
     struct seen seen;
     long long before;
-    quorlock *lock = lock_of("me", LONG_LEASE_MS);
+    quorlock_lock *lock = lock_of("me", LONG_LEASE_MS);
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
@@ -40,17 +40,17 @@ FLAVOURS_TEST(one_handle_twice)
         assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
         assert_int_equal(seen.result.expired, 0);
         assert_contains(seen.text, "one hold of \"key\" given back");
-        assert_true(quorlock_valid_ms(lock) > 0);
-        assert_string_equal(quorlock_token(lock), owner);
+        assert_true(quorlock_lock_valid_ms(lock) > 0);
+        assert_string_equal(quorlock_lock_token(lock), owner);
     }
     /* No command was sent for any of that. */
     assert_int_equal(lock_calls(), before);
     assert_int_equal(holders("key", NULL), 3);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
-    assert_int_equal(quorlock_valid_ms(lock), 0);
+    assert_int_equal(quorlock_lock_valid_ms(lock), 0);
     await_free("key");
     /* More than was acquired. */
-    assert_status(quorlock_release(lock, on_result, &seen), QUORLOCK_STATE);
+    assert_status(quorlock_lock_release(lock, on_result, &seen), QUORLOCK_ERR_STATE);
     assert_contains(quorlock_client_error(fixture.client), "there is no grant to release");
 }
 
@@ -59,10 +59,10 @@ FLAVOURS_TEST(one_handle_twice)
 /* Each flavour has a client and a key of its own: their leases run down together. */
 SERVERS_TEST(renewed_first_where_little_is_left)
 {
-    static const int policies[3] = {QUORLOCK_MAJORITY, QUORLOCK_ALL, QUORLOCK_MAJORITY};
+    static const int policies[3] = {QUORLOCK_POLICY_MAJORITY, QUORLOCK_POLICY_ALL, QUORLOCK_POLICY_MAJORITY};
     static const int dialects[3] = {QUORLOCK_DIALECT_REDISSON, QUORLOCK_DIALECT_PLAIN, QUORLOCK_DIALECT_PLAIN};
     static const char *const keys[3] = {"first", "second", "third"};
-    quorlock *outers[3], *inners[3];
+    quorlock_lock *outers[3], *inners[3];
     struct seen seen;
     long long before;
 
@@ -79,62 +79,62 @@ SERVERS_TEST(renewed_first_where_little_is_left)
     }
     await(valid_below, &outers[2], GENEROUS_MS, "less than a third");
     for (int i = 0; i < 2; i++) {
-        assert_true(quorlock_valid_ms(outers[i]) > 0);
+        assert_true(quorlock_lock_valid_ms(outers[i]) > 0);
         before = lock_calls();
         assert_status(fixture_acquire(inners[i], &seen), QUORLOCK_OK);
         assert_true(lock_calls() > before);
         assert_true(seen.result.valid_ms > 4000);
-        assert_true(quorlock_valid_ms(outers[i]) > 4000);
+        assert_true(quorlock_lock_valid_ms(outers[i]) > 4000);
         assert_true(least_pttl(keys[i]) > 4000);
     }
     /* A renewal that fails gives the inner lock nothing, and leaves the outer one what it has. */
     for (int i = 0; i < 2; i++) server_kill(SERVER(i));
-    assert_status(fixture_acquire(inners[2], &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(inners[2], &seen), QUORLOCK_ERR_NOQUORUM);
     assert_contains(seen.text, "renewing it first reached no quorum");
-    assert_int_equal(quorlock_valid_ms(inners[2]), 0);
-    assert_true(quorlock_valid_ms(outers[2]) > 0);
+    assert_int_equal(quorlock_lock_valid_ms(inners[2]), 0);
+    assert_true(quorlock_lock_valid_ms(outers[2]) > 0);
 }
 
 static bool valid_below_3s(void *arg)
 {
-    return quorlock_valid_ms(*(quorlock **)arg) < 3000;
+    return quorlock_lock_valid_ms(*(quorlock_lock **)arg) < 3000;
 }
 
 FLAVOUR_TEST(as_much_validity_as_is_asked_for, patient)
 {
     struct seen seen;
-    quorlock *outer = unrenewed_of("me", 4000);
-    quorlock *inner = fixture_lock(fixture.client, "key",
-                                   LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
+    quorlock_lock *outer = unrenewed_of("me", 4000);
+    quorlock_lock *inner = fixture_lock(
+        fixture.client, "key", LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await(valid_below_3s, &outer, GENEROUS_MS, "less than it wants");
-    assert_true(quorlock_valid_ms(outer) > 1500);
+    assert_true(quorlock_lock_valid_ms(outer) > 1500);
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
     assert_true(seen.result.valid_ms >= 3000);
-    quorlock_free(inner);
-    quorlock_free(outer);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }
 
 FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, majority)
 {
     struct seen seen;
-    quorlock *outer = unrenewed_of("me", 5000);
-    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(10000, .owner = "me", .wait_ms = 200));
+    quorlock_lock *outer = unrenewed_of("me", 5000);
+    quorlock_lock *inner = fixture_lock(fixture.client, "key", LEASE(10000, .owner = "me", .wait_ms = 200));
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     for (int i = 0; i < 2; i++) server_freeze(SERVER(i));
-    assert_status(fixture_acquire(inner, &seen), QUORLOCK_TIMEDOUT);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_ERR_TIMEDOUT);
     assert_contains(seen.text, "renewing it first took too long");
     assert_true(seen.result.elapsed_ms >= 200);
     /* Its node timeout is a half second. */
     assert_true(seen.result.elapsed_ms < 450);
-    assert_true(quorlock_valid_ms(outer) > 0);
+    assert_true(quorlock_lock_valid_ms(outer) > 0);
     for (int i = 0; i < 2; i++) server_thaw(SERVER(i));
-    quorlock_free(inner);
-    quorlock_free(outer);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }
 
@@ -144,11 +144,11 @@ FLAVOURS_TEST(a_loss_ends_every_hold)
 {
     struct seen_loss losses[3] = {{.calls = 0}};
     struct seen seen;
-    quorlock *locks[3], *later;
+    quorlock_lock *locks[3], *later;
 
     for (int i = 0; i < 3; i++) {
         locks[i] = lock_of("me", 6000);
-        quorlock_on_lost(locks[i], on_loss, &losses[i]);
+        quorlock_lock_set_on_lost(locks[i], on_loss, &losses[i]);
         assert_status(fixture_acquire(locks[i], &seen), QUORLOCK_OK);
     }
     later = lock_of("me", 6000);
@@ -158,19 +158,19 @@ FLAVOURS_TEST(a_loss_ends_every_hold)
     for (int i = 0; i < 3; i++) await_count(&losses[i].calls, 1, GENEROUS_MS, "loss");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(losses[i].valid_ms, 0);
-        assert_int_equal(losses[i].loss.reason, QUORLOCK_LOST_GONE);
-        assert_int_equal(quorlock_valid_ms(locks[i]), 0);
-        assert_status(quorlock_acquire(locks[i], on_result, &seen), QUORLOCK_LOST);
+        assert_int_equal(losses[i].loss.reason, QUORLOCK_LOSS_GONE);
+        assert_int_equal(quorlock_lock_valid_ms(locks[i]), 0);
+        assert_status(quorlock_lock_acquire(locks[i], on_result, &seen), QUORLOCK_ERR_LOST);
     }
-    assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
+    assert_status(quorlock_lock_acquire(later, on_result, &seen), QUORLOCK_ERR_LOST);
     assert_contains(quorlock_client_error(fixture.client), "its owner has not released all that was lost");
     for (int i = 0; i < 3; i++) {
         for (int holds = i == 1 ? 2 : 1; holds > 0; holds--) {
-            assert_status(quorlock_acquire(later, on_result, &seen), QUORLOCK_LOST);
+            assert_status(quorlock_lock_acquire(later, on_result, &seen), QUORLOCK_ERR_LOST);
             assert_status(fixture_release(locks[i], &seen), QUORLOCK_OK);
             assert_int_equal(seen.result.expired, 1);
         }
-        assert_status(quorlock_release(locks[i], on_result, &seen), QUORLOCK_STATE);
+        assert_status(quorlock_lock_release(locks[i], on_result, &seen), QUORLOCK_ERR_STATE);
     }
     assert_status(fixture_acquire(later, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(locks[2], &seen), QUORLOCK_OK);
@@ -179,15 +179,15 @@ FLAVOURS_TEST(a_loss_ends_every_hold)
     await_free("key");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(losses[i].calls, 1);
-        quorlock_free(locks[i]);
+        quorlock_lock_free(locks[i]);
     }
 }
 
-static void stand_still_until_over(const quorlock *lock)
+static void stand_still_until_over(const quorlock_lock *lock)
 {
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
 
-    while (quorlock_valid_ms(lock) > 0 && clock_us() < until_us) usleep(5000);
+    while (quorlock_lock_valid_ms(lock) > 0 && clock_us() < until_us) usleep(5000);
 }
 
 /* Granted by the hold that the owner has; but the lease ends before the callback. */
@@ -195,28 +195,28 @@ FLAVOUR_TEST(lost_before_its_completion, patient)
 {
     struct seen_loss outer_loss = {.calls = 0}, inner_loss = {.calls = 0};
     struct seen seen, pending, again;
-    quorlock *outer = unrenewed_of("me", 1000);
-    quorlock *inner = unrenewed_of("me", 1000);
+    quorlock_lock *outer = unrenewed_of("me", 1000);
+    quorlock_lock *inner = unrenewed_of("me", 1000);
 
-    quorlock_on_lost(outer, on_loss, &outer_loss);
-    quorlock_on_lost(inner, on_loss, &inner_loss);
+    quorlock_lock_set_on_lost(outer, on_loss, &outer_loss);
+    quorlock_lock_set_on_lost(inner, on_loss, &inner_loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_acquire(inner, &pending);
     fixture_start_acquire(outer, &again);
     stand_still_until_over(outer);
     await_count(&pending.calls, 1, GENEROUS_MS, "the inner acquire");
     await_count(&again.calls, 1, GENEROUS_MS, "the second of the outer");
-    assert_status(pending.result.status, QUORLOCK_LOST);
-    assert_status(again.result.status, QUORLOCK_LOST);
+    assert_status(pending.result.status, QUORLOCK_ERR_LOST);
+    assert_status(again.result.status, QUORLOCK_ERR_LOST);
     assert_int_equal(outer_loss.calls, 1);
     assert_true(outer_loss.order < pending.order);
     /* It never held anything that could be lost. */
     assert_int_equal(inner_loss.calls, 0);
-    assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
+    assert_status(quorlock_lock_release(inner, on_result, &seen), QUORLOCK_ERR_STATE);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
-    assert_status(quorlock_release(outer, on_result, &seen), QUORLOCK_STATE);
-    quorlock_free(inner);
-    quorlock_free(outer);
+    assert_status(quorlock_lock_release(outer, on_result, &seen), QUORLOCK_ERR_STATE);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }
 
@@ -225,19 +225,19 @@ FLAVOUR_TEST(over_before_the_loss_callback, patient)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *outer = unrenewed_of("me", 1000);
-    quorlock *inner = unrenewed_of("me", 1000);
+    quorlock_lock *outer = unrenewed_of("me", 1000);
+    quorlock_lock *inner = unrenewed_of("me", 1000);
 
-    quorlock_on_lost(outer, on_loss, &loss);
+    quorlock_lock_set_on_lost(outer, on_loss, &loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     stand_still_until_over(outer);
-    assert_status(quorlock_acquire(inner, on_result, &seen), QUORLOCK_LOST);
+    assert_status(quorlock_lock_acquire(inner, on_result, &seen), QUORLOCK_ERR_LOST);
     assert_int_equal(loss.calls, 0);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 1);
     assert_int_equal(loss.calls, 0);
-    quorlock_free(inner);
-    quorlock_free(outer);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }
 
@@ -246,21 +246,21 @@ FLAVOUR_TEST(lost_while_it_is_renewed, patient)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen;
-    quorlock *outer = unrenewed_of("me", 5000);
-    quorlock *inner = lock_of("me", 60000);
+    quorlock_lock *outer = unrenewed_of("me", 5000);
+    quorlock_lock *inner = lock_of("me", 60000);
 
-    quorlock_on_lost(outer, on_loss, &loss);
+    quorlock_lock_set_on_lost(outer, on_loss, &loss);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     await_holders("key", NULL, 3);
     drop_by_hand("key");
-    assert_status(fixture_acquire(inner, &seen), QUORLOCK_LOST);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_ERR_LOST);
     assert_int_equal(loss.calls, 1);
     assert_true(loss.order < seen.order);
-    assert_status(quorlock_release(inner, on_result, &seen), QUORLOCK_STATE);
+    assert_status(quorlock_lock_release(inner, on_result, &seen), QUORLOCK_ERR_STATE);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
-    quorlock_free(inner);
-    quorlock_free(outer);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }
 
@@ -269,7 +269,7 @@ FLAVOUR_TEST(lost_while_it_is_renewed, patient)
 FLAVOURS_TEST(admitted_out_of_the_queue)
 {
     struct seen first, stranger, second, third, seen;
-    quorlock *mine[3], *yours;
+    quorlock_lock *mine[3], *yours;
 
     for (int i = 0; i < 3; i++) mine[i] = waiter_of("me");
     take_by_hand(3, "key", "peer");
@@ -279,13 +279,13 @@ FLAVOURS_TEST(admitted_out_of_the_queue)
     fixture_start_acquire(mine[1], &second);
     fixture_start_acquire(mine[2], &third);
     run_ms(100);
-    assert_status(quorlock_cancel(mine[2]), QUORLOCK_OK);
+    assert_status(quorlock_lock_cancel(mine[2]), QUORLOCK_OK);
     drop_by_hand("key");
     await_count(&first.calls, 1, GENEROUS_MS, "the first");
     await_count(&second.calls, 1, GENEROUS_MS, "of the same owner");
     assert_status(first.result.status, QUORLOCK_OK);
     assert_status(second.result.status, QUORLOCK_OK);
-    assert_status(third.result.status, QUORLOCK_CANCELED);
+    assert_status(third.result.status, QUORLOCK_ERR_CANCELED);
     assert_string_equal(first.owner, second.owner);
     assert_int_equal(stranger.calls, 0);
     assert_status(fixture_release(mine[0], &seen), QUORLOCK_OK);
@@ -293,8 +293,8 @@ FLAVOURS_TEST(admitted_out_of_the_queue)
     assert_int_equal(stranger.calls, 0);
     assert_status(fixture_release(mine[1], &seen), QUORLOCK_OK);
     await_status(&stranger, QUORLOCK_OK, "the other owner");
-    for (int i = 0; i < 3; i++) quorlock_free(mine[i]);
-    quorlock_free(yours);
+    for (int i = 0; i < 3; i++) quorlock_lock_free(mine[i]);
+    quorlock_lock_free(yours);
     await_free("key");
 }
 
@@ -302,11 +302,11 @@ FLAVOURS_TEST(admitted_out_of_the_queue)
 FLAVOUR_TEST(admitted_on_its_own_terms, majority)
 {
     struct seen first, second, third;
-    quorlock *longer =
+    quorlock_lock *longer =
         fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
-    quorlock *fenced = fixture_lock(fixture.client, "key",
-                                    LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
-    quorlock *outer =
+    quorlock_lock *fenced = fixture_lock(fixture.client, "key",
+                                         LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
+    quorlock_lock *outer =
         fixture_lock(fixture.client, "key", LEASE(5000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 0));
 
     fixture_start_acquire(outer, &first);
@@ -318,11 +318,11 @@ FLAVOUR_TEST(admitted_on_its_own_terms, majority)
     assert_status(first.result.status, QUORLOCK_OK);
     assert_status(second.result.status, QUORLOCK_OK);
     assert_true(second.result.valid_ms > 30000);
-    assert_status(third.result.status, QUORLOCK_INVAL);
+    assert_status(third.result.status, QUORLOCK_ERR_INVAL);
     assert_contains(third.text, "without a fencing token");
-    quorlock_free(outer);
-    quorlock_free(longer);
-    quorlock_free(fenced);
+    quorlock_lock_free(outer);
+    quorlock_lock_free(longer);
+    quorlock_lock_free(fenced);
     await_free("key");
 }
 
@@ -332,18 +332,18 @@ FLAVOUR_TEST(the_outer_handle_is_freed, majority)
 {
     struct seen_loss loss = {.calls = 0};
     struct seen seen, after;
-    quorlock *outer = lock_of("me", 4000);
-    quorlock *inner = lock_of("me", 4000);
-    quorlock *waiting = waiter_of("you");
+    quorlock_lock *outer = lock_of("me", 4000);
+    quorlock_lock *inner = lock_of("me", 4000);
+    quorlock_lock *waiting = waiter_of("you");
 
-    quorlock_on_lost(inner, on_loss, &loss);
+    quorlock_lock_set_on_lost(inner, on_loss, &loss);
     for (int round = 0; round < 2; round++) {
         assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
         assert_status(fixture_acquire(inner, &seen), QUORLOCK_OK);
         await_holders("key", NULL, 3);
-        quorlock_free(outer);
+        quorlock_lock_free(outer);
         outer = lock_of("me", 4000);
-        assert_true(quorlock_valid_ms(inner) > 0);
+        assert_true(quorlock_lock_valid_ms(inner) > 0);
         assert_int_equal(holders("key", NULL), 3);
         assert_int_equal(loss.calls, 0);
         if (round == 1) break;
@@ -356,12 +356,12 @@ FLAVOUR_TEST(the_outer_handle_is_freed, majority)
     }
     drop_by_hand("key");
     await_count(&loss.calls, 1, GENEROUS_MS, "loss");
-    assert_status(quorlock_acquire(outer, on_result, &seen), QUORLOCK_LOST);
+    assert_status(quorlock_lock_acquire(outer, on_result, &seen), QUORLOCK_ERR_LOST);
     /* A freed handle is released. */
-    quorlock_free(inner);
+    quorlock_lock_free(inner);
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
-    quorlock_free(outer);
-    quorlock_free(waiting);
+    quorlock_lock_free(outer);
+    quorlock_lock_free(waiting);
     await_free("key");
 }
 
@@ -379,14 +379,14 @@ static void expect_admitted(struct seen *extended, int status, struct seen *pend
 FLAVOUR_TEST(anothers_renewal, majority)
 {
     struct seen seen, extended, pending;
-    quorlock *outer = unrenewed_of("me", 10000);
-    quorlock *inner = lock_of("me", 60000);
+    quorlock_lock *outer = unrenewed_of("me", 10000);
+    quorlock_lock *inner = lock_of("me", 60000);
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_extend(outer, 0, &extended);
     fixture_start_acquire(inner, &pending);
     expect_admitted(&extended, QUORLOCK_OK, &pending);
-    quorlock_free(inner);
+    quorlock_lock_free(inner);
     assert_status(fixture_release(outer, &seen), QUORLOCK_OK);
     await_free("key");
 
@@ -394,9 +394,9 @@ FLAVOUR_TEST(anothers_renewal, majority)
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
     fixture_start_extend(outer, 20000, &extended);
     fixture_start_acquire(inner, &pending);
-    assert_status(quorlock_cancel(outer), QUORLOCK_OK);
-    expect_admitted(&extended, QUORLOCK_CANCELED, &pending);
-    quorlock_free(inner);
-    quorlock_free(outer);
+    assert_status(quorlock_lock_cancel(outer), QUORLOCK_OK);
+    expect_admitted(&extended, QUORLOCK_ERR_CANCELED, &pending);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(outer);
     await_free("key");
 }

@@ -5,8 +5,8 @@
  */
 #include "fixture.h"
 
-#include <quorlock/blocking.h>
 #include <quorlock/election.h>
+#include <quorlock/sync.h>
 
 #include <unistd.h>
 
@@ -22,17 +22,17 @@ static void refuse_client(const struct quorlock_client_options *options, const c
 
     own.error = error;
     own.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
     assert_null(client);
     assert_contains(error, part);
     if (strstr(error, SECRET) != NULL) fail_msg("the password is in '%s'", error);
     /* A buffer that is too small is not overrun, and none is fine. */
     own.error_size = 8;
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
     assert_true(strlen(error) < 8);
     own.error = NULL;
     own.error_size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
     assert_null(client);
 }
 
@@ -75,9 +75,9 @@ BARE_TEST(bad_sets_of_nodes)
  */
 SERVERS_TEST(a_closed_client_says_so_first)
 {
-    const struct quorlock_options bad = {.size = 1};
+    const struct quorlock_lock_options bad = {.size = 1};
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
     quorlock_candidate *candidate = NULL;
     int closed = 0;
 
@@ -86,25 +86,25 @@ SERVERS_TEST(a_closed_client_says_so_first)
     lock = fixture_lock(client, "key", LEASE(LONG_LEASE_MS));
     assert_status(quorlock_candidate_new(&candidate, client, "leader", NULL), QUORLOCK_OK);
     fixture_start_close(client, &closed);
-    assert_status(quorlock_new(NULL, client, NULL, 0, &bad), QUORLOCK_CLOSED);
-    assert_status(quorlock_acquire(lock, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_extend(lock, UINT32_MAX, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_release(lock, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_cancel(lock), QUORLOCK_CLOSED);
-    assert_status(quorlock_inspect(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_inspect_node(client, 99, NULL, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_break(client, NULL, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_break_owner(client, "key", "me", NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_list(client, "", NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_bootstrap(client, &(struct quorlock_bootstrap_options){.size = 1}, NULL, NULL),
-                  QUORLOCK_CLOSED);
-    assert_status(quorlock_examine(client, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_candidate_new(NULL, client, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_stand(candidate), QUORLOCK_CLOSED);
-    assert_status(quorlock_resign(candidate), QUORLOCK_CLOSED);
-    assert_status(quorlock_observe(NULL, client, NULL, NULL), QUORLOCK_CLOSED);
-    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_CLOSED);
-    assert_string_equal(quorlock_client_error(client), quorlock_status_text(QUORLOCK_CLOSED));
+    assert_status(quorlock_lock_new(NULL, client, NULL, 0, &bad), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_lock_acquire(lock, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_lock_extend(lock, UINT32_MAX, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_lock_release(lock, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_lock_cancel(lock), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_inspect(client, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_inspect_node(client, 99, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_break(client, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_break_owner(client, "key", "me", NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_list(client, "", NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_bootstrap(client, &(struct quorlock_bootstrap_options){.size = 1}, NULL, NULL),
+                  QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_doctor(client, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_candidate_new(NULL, client, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_candidate_stand(candidate), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_candidate_resign(candidate), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_observer_new(NULL, client, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_close(client, NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_string_equal(quorlock_client_error(client), quorlock_status_text(QUORLOCK_ERR_CLOSED));
     await_count(&closed, 1, GENEROUS_MS, "the client closes");
 }
 
@@ -114,7 +114,8 @@ SERVERS_TEST(votes_of_nodes_in_quarantine_have_failed)
 
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture_client(0);
-    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen),
+                  QUORLOCK_ERR_NOQUORUM);
     assert_int_equal(seen.result.failed, 3);
     for (int i = 0; i < 3; i++) assert_int_equal(seen.votes[i].outcome, QUORLOCK_VOTE_QUARANTINED);
 }
@@ -123,24 +124,24 @@ SERVERS_TEST(votes_of_nodes_in_quarantine_have_failed)
 CLIENT_TEST(no_place_for_what_is_made)
 {
     const char *key = "key";
-    quorlock_blocking *blocking = NULL;
+    quorlock_sync_client *sync_client = NULL;
     char error[TEXT_SIZE] = "";
 
-    assert_status(quorlock_new(NULL, fixture.client, &key, 1, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_lock_new(NULL, fixture.client, &key, 1, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "ret is NULL: there is no place for the lock");
-    assert_status(quorlock_candidate_new(NULL, fixture.client, key, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_candidate_new(NULL, fixture.client, key, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "no place for the candidate");
-    assert_status(quorlock_observe(NULL, fixture.client, key, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_observer_new(NULL, fixture.client, key, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "no place for the observer");
-    assert_status(quorlock_blocking_open(&blocking, &fixture.options), QUORLOCK_OK);
-    assert_status(quorlock_blocking_new(NULL, blocking, &key, 1, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_status(quorlock_sync_client_new(&sync_client, &fixture.options), QUORLOCK_OK);
+    assert_status(quorlock_sync_lock_new(NULL, sync_client, &key, 1, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_contains(error, "no place for the lock");
-    assert_status(quorlock_blocking_candidate_new(NULL, blocking, key, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_status(quorlock_sync_candidate_new(NULL, sync_client, key, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_contains(error, "no place for the candidate");
-    assert_status(quorlock_blocking_observe(NULL, blocking, key, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_contains(error, "no place for the observer");
-    assert_status(quorlock_blocking_observe(NULL, blocking, key, NULL, NULL, 0), QUORLOCK_INVAL);
-    assert_status(quorlock_blocking_close(blocking), QUORLOCK_OK);
+    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, NULL, 0), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_sync_client_close(sync_client), QUORLOCK_OK);
 }
 
 /* The first errors of a new user: no size, no base. */
@@ -149,59 +150,60 @@ BARE_TEST(errors_have_their_text)
     const char *nodes[1] = {"127.0.0.1:7001"};
     struct quorlock_client_options options = nodes_options(nodes, 1);
     quorlock_client *client = NULL;
-    quorlock_blocking *blocking = NULL;
+    quorlock_sync_client *sync_client = NULL;
     char error[TEXT_SIZE] = "";
 
     options.error = error;
     options.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "base is NULL");
-    assert_status(quorlock_client_new(NULL, fixture.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(NULL, fixture.base, &options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "ret is NULL");
     error[0] = '\0';
-    assert_status(quorlock_blocking_open(NULL, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_sync_client_new(NULL, &options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "ret is NULL");
     options.size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "size is 0: set it to sizeof");
     error[0] = '\0';
-    assert_status(quorlock_blocking_open(&blocking, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_sync_client_new(&sync_client, &options), QUORLOCK_ERR_INVAL);
     assert_contains(error, "size is 0: set it to sizeof");
     /* So small that there is no room for an error text in it. */
     options.size = sizeof(size_t);
     error[0] = '\0';
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
     assert_string_equal(error, "");
     /* A buffer of no bytes. */
     options.size = 0;
     options.error_size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
     assert_string_equal(error, "");
     assert_null(client);
-    assert_null(blocking);
+    assert_null(sync_client);
 }
 
-/* ---- what quorlock_new refuses ---- */
+/* ---- what quorlock_lock_new refuses ---- */
 
 CLIENT_TEST(bad_arguments_of_a_report)
 {
     struct seen_report report;
 
-    assert_status(quorlock_inspect(fixture.client, "", on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_inspect(fixture.client, NULL, on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_inspect_node(fixture.client, 0, "", on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_inspect_node(fixture.client, 0, "key", NULL, NULL), QUORLOCK_INVAL);
-    assert_status(quorlock_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_client_inspect(fixture.client, "", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect(fixture.client, NULL, on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect_node(fixture.client, 0, "", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect_node(fixture.client, 0, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report),
+                  QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "counted from 0"));
-    assert_status(quorlock_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_INVAL);
-    assert_status(quorlock_break_owner(fixture.client, "key", "", on_report, &report), QUORLOCK_INVAL);
+    assert_status(quorlock_client_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_break_owner(fixture.client, "key", "", on_report, &report), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "owner: give the whole token of a holder"));
-    assert_status(quorlock_list(fixture.client, NULL, NULL, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_client_list(fixture.client, NULL, NULL, NULL), QUORLOCK_ERR_INVAL);
 }
 
 static void on_closed_listing(int status, const struct quorlock_listing *listing, void *arg)
 {
-    assert_status(status, QUORLOCK_CLOSED);
+    assert_status(status, QUORLOCK_ERR_CLOSED);
     assert_int_equal(listing->answered, 0);
     assert_int_equal(listing->n_locks, 0);
     assert_int_equal(listing->more, 0);
@@ -213,7 +215,7 @@ CLIENT_TEST(a_close_ends_a_listing_once)
     quorlock_client *client = fixture_new_client(0);
     int closed = 0, calls = 0;
 
-    assert_status(quorlock_list(client, "*", on_closed_listing, &calls), QUORLOCK_OK);
+    assert_status(quorlock_client_list(client, "*", on_closed_listing, &calls), QUORLOCK_OK);
     fixture_start_close(client, &closed);
     await_count(&closed, 1, GENEROUS_MS, "the client closes");
     assert_int_equal(calls, 1);
@@ -243,7 +245,7 @@ static int failed_with(const struct seen *seen, size_t n, const char *part)
 static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
 {
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.n_nodes = n;
     client = fixture_new_client(0);
@@ -257,7 +259,7 @@ static void verdict(uint32_t n, int status, const char *part, struct seen *seen)
         assert_status(fixture_release(lock, seen), QUORLOCK_OK);
     } else {
         assert_int_equal(failed_with(seen, n, part), 1);
-        assert_int_equal(quorlock_valid_ms(lock), 0);
+        assert_int_equal(quorlock_lock_valid_ms(lock), 0);
     }
     for (size_t i = 0; i < n; i++) {
         if (strstr(seen->votes[i].error, SECRET) != NULL || strstr(seen->votes[i].node, SECRET) != NULL) {
@@ -282,13 +284,13 @@ SERVERS_TEST(users_and_rights)
     fixture_log_in("alice:" SECRET "@", "");
     verdict(3, QUORLOCK_OK, NULL, &seen);
     fixture_log_in("alice:wrong@", "");
-    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    verdict(3, QUORLOCK_ERR_AUTH, "WRONGPASS", &seen);
     fixture_log_in("nobody:" SECRET "@", "");
-    verdict(3, QUORLOCK_AUTH, "WRONGPASS", &seen);
+    verdict(3, QUORLOCK_ERR_AUTH, "WRONGPASS", &seen);
     fixture_log_in("bob:" SECRET "@", "");
-    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    verdict(3, QUORLOCK_ERR_AUTH, "NOPERM", &seen);
     fixture_log_in("carol:" SECRET "@", "");
-    verdict(3, QUORLOCK_AUTH, "NOPERM", &seen);
+    verdict(3, QUORLOCK_ERR_AUTH, "NOPERM", &seen);
     assert_int_equal(holders("key", NULL), 0);
     /* One node of three with wrong credentials only loses that node's vote. */
     fixture_log_in("alice:" SECRET "@", "");
@@ -300,7 +302,7 @@ SERVERS_TEST(users_and_rights)
 SERVERS_TEST(unix_sockets_and_databases)
 {
     struct seen seen;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     for (int i = 0; i < 3; i++) fixture.nodes[i] = SERVER(i)->unix_address;
     fixture_client(3);
@@ -321,7 +323,7 @@ SERVERS_TEST(unix_sockets_and_databases)
     assert_int_equal(server_ask_number(SERVER(0), "EVAL %s 0", "redis.call('SELECT', 5) return redis.call('DBSIZE')"),
                      0);
     fixture_log_in("", "/4711");
-    verdict(3, QUORLOCK_NOQUORUM, "SELECT", &seen);
+    verdict(3, QUORLOCK_ERR_NOQUORUM, "SELECT", &seen);
     assert_contains(seen.votes[0].node, "4711");
 }
 
@@ -330,7 +332,7 @@ SERVERS_TEST(a_replica_is_no_master)
     struct seen seen;
 
     server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
-    verdict(1, QUORLOCK_NOQUORUM, "replica", &seen);
+    verdict(1, QUORLOCK_ERR_NOQUORUM, "replica", &seen);
     assert_contains(seen.votes[0].node, fixture.cluster.addresses[0]);
     assert_int_equal(holders("key", NULL), 0);
     /* A majority does not need it. */
@@ -341,20 +343,20 @@ SERVERS_TEST(a_replica_is_no_master)
 SERVERS_TEST(a_master_turned_replica_is_noticed)
 {
     struct seen seen;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.n_nodes = 1;
     fixture_client(1);
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     server_do(SERVER(0), "REPLICAOF 127.0.0.1 %u", fixture.cluster.servers[2].port);
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_NOQUORUM);
     assert_contains(seen.votes[0].error, "replica");
     server_do(SERVER(0), "REPLICAOF NO ONE");
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     fixture_await_ready(fixture.client, 1);
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = GENEROUS_MS - 5000));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
     await_free("key");
 }
 
@@ -363,10 +365,10 @@ SERVERS_TEST(no_room_on_the_nodes)
     struct seen seen;
 
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 1");
-    verdict(3, QUORLOCK_NOQUORUM, "OOM", &seen);
+    verdict(3, QUORLOCK_ERR_NOQUORUM, "OOM", &seen);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET maxmemory 0");
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 1");
-    verdict(3, QUORLOCK_NOQUORUM, "NOREPLICAS", &seen);
+    verdict(3, QUORLOCK_ERR_NOQUORUM, "NOREPLICAS", &seen);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
     assert_int_equal(holders("key", NULL), 0);
     verdict(3, QUORLOCK_OK, NULL, &seen);
@@ -383,11 +385,11 @@ BARE_TEST(no_server_listens)
 
     snprintf(address, sizeof(address), "redis://:" SECRET "@127.0.0.1:%u", port);
     fixture.nodes[0] = address;
-    verdict(1, QUORLOCK_NOQUORUM, "refused", &seen);
+    verdict(1, QUORLOCK_ERR_NOQUORUM, "refused", &seen);
     fixture.nodes[0] = "unix:///tmp/there is no such socket";
-    verdict(1, QUORLOCK_NOQUORUM, "No such file", &seen);
+    verdict(1, QUORLOCK_ERR_NOQUORUM, "No such file", &seen);
     fixture.nodes[0] = "no-such-host.invalid:6379";
-    verdict(1, QUORLOCK_NOQUORUM, "", &seen);
+    verdict(1, QUORLOCK_ERR_NOQUORUM, "", &seen);
     assert_true(strlen(seen.votes[0].error) > 0);
     close(fd);
 }
@@ -396,11 +398,11 @@ BARE_TEST(no_server_listens)
 CLIENT_TEST(tokens_are_cut_in_the_log)
 {
     struct seen seen, other;
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock *second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    assert_status(fixture_acquire(second, &other), QUORLOCK_HELD);
+    assert_status(fixture_acquire(second, &other), QUORLOCK_ERR_HELD);
     assert_true(strlen(seen.owner) >= 40);
     assert_null(strstr(other.text, seen.owner));
     if (fixture.log != NULL) assert_null(strstr(fixture.log, seen.owner));

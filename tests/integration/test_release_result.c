@@ -4,7 +4,7 @@
 
 static struct seen held, given_back;
 static struct seen_loss lost;
-static quorlock *lock;
+static quorlock_lock *lock;
 
 /* The lease is so long that no renewal comes before the release. */
 static void hold(void)
@@ -14,7 +14,7 @@ static void hold(void)
     memset(&lost, 0, sizeof(lost));
     fixture_client(3);
     lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock_on_lost(lock, on_loss, &lost);
+    quorlock_lock_set_on_lost(lock, on_loss, &lost);
     assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
     await_holders("key", held.owner, 3);
 }

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #define OLD "xq7-old-secret"
 #define NEW "xq7-new-secret"
@@ -67,8 +67,8 @@ SERVER_TEST(the_login_of_each_source)
         {"set before options", "", "app", NULL, "other", "other", 0},
         {"set, of none before", "", NULL, NULL, "other", "other", 0},
         {"set to none", "", "app", NULL, "", "default", 0},
-        {"set, and a callback", "", NULL, "app", "other", "app", QUORLOCK_STATE},
-        {"set, and an address with its own", "app:" OLD "@", NULL, NULL, "other", "app", QUORLOCK_INVAL},
+        {"set, and a callback", "", NULL, "app", "other", "app", QUORLOCK_ERR_STATE},
+        {"set, and an address with its own", "app:" OLD "@", NULL, NULL, "other", "app", QUORLOCK_ERR_INVAL},
     };
 
     add_user("app", OLD);
@@ -117,7 +117,7 @@ SERVER_TEST(a_client_that_is_closed_takes_none)
     int closed = 0;
 
     fixture_start_close(client, &closed);
-    assert_status(quorlock_client_set_credentials(client, "a", "b"), QUORLOCK_CLOSED);
+    assert_status(quorlock_client_set_credentials(client, "a", "b"), QUORLOCK_ERR_CLOSED);
     await_count(&closed, 1, GENEROUS_MS, "the end of the client");
 }
 
@@ -133,7 +133,7 @@ static void log_in_again(unsigned n_logins)
 SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 {
     struct vault vault = {.status = -1, .why = "the vault is sealed"};
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen;
 
     add_user("app", OLD);
@@ -163,31 +163,31 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 
 /* ---- locks ---- */
 
-SERVERS_TEST(a_blocking_holder_logs_in_with_the_latest_credentials)
+SERVERS_TEST(a_sync_holder_logs_in_with_the_latest_credentials)
 {
-    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
     const char *key = "key";
-    quorlock_blocking *blocking;
-    quorlock_blocking_lock *lock;
+    quorlock_sync_client *sync_client;
+    quorlock_sync_lock *lock;
 
     fixture.options.log = NULL;
-    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
-    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_set_credentials(blocking, "default", "wrong"), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, "default", "wrong"), 0);
     for (int i = 0; i < 3; i++) {
         server_do(SERVER(i), "CONFIG SET requirepass secret");
         SERVER(i)->password = "secret";
         server_do(SERVER(i), "CLIENT KILL TYPE normal SKIPME yes");
     }
-    assert_int_not_equal(quorlock_blocking_extend(lock, 0, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_set_credentials(blocking, NULL, "secret"), 0);
-    while (quorlock_blocking_extend(lock, 0, NULL) != QUORLOCK_OK) {
+    assert_int_not_equal(quorlock_sync_lock_extend(lock, 0, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, NULL, "secret"), 0);
+    while (quorlock_sync_lock_extend(lock, 0, NULL) != QUORLOCK_OK) {
         assert_true(clock_us() < until_us);
         usleep(10000);
     }
-    assert_int_equal(quorlock_blocking_release(lock, NULL), QUORLOCK_OK);
-    quorlock_blocking_free(lock);
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_sync_lock_release(lock, NULL), QUORLOCK_OK);
+    quorlock_sync_lock_free(lock);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
 }

@@ -8,19 +8,19 @@
 
 #define SENTINEL "quorlock:readers"
 #define SHARED(...)                                                                                                    \
-    &(struct quorlock_options)                                                                                         \
+    &(struct quorlock_lock_options)                                                                                    \
     {                                                                                                                  \
-        .size = sizeof(struct quorlock_options), .shared = QUORLOCK_SHARED_ALL, .lease_ms = __VA_ARGS__                \
+        .size = sizeof(struct quorlock_lock_options), .shared = QUORLOCK_SHARED_ALL, .lease_ms = __VA_ARGS__           \
     }
 
 #define LONG_MS LONG_LEASE_MS
 
-static quorlock *reader(quorlock_client *client, uint32_t wait_ms)
+static quorlock_lock *reader(quorlock_client *client, uint32_t wait_ms)
 {
     return fixture_lock(client, "k", SHARED(LONG_MS, .wait_ms = wait_ms));
 }
 
-static quorlock *writer(quorlock_client *client, uint32_t wait_ms)
+static quorlock_lock *writer(quorlock_client *client, uint32_t wait_ms)
 {
     return fixture_lock(client, "k", LEASE(LONG_MS, .wait_ms = wait_ms));
 }
@@ -49,23 +49,23 @@ static void await_nothing(void)
 CLIENT_TEST(readers_hold_together_and_keep_writers_out)
 {
     quorlock_client *other = fixture_new_client(3);
-    quorlock *one = reader(fixture.client, 0), *two = reader(other, 0);
-    quorlock *w = writer(fixture_new_client(3), 0);
+    quorlock_lock *one = reader(fixture.client, 0), *two = reader(other, 0);
+    quorlock_lock *w = writer(fixture_new_client(3), 0);
     struct seen seen = {0};
 
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(two, &seen), QUORLOCK_OK);
     await_holders("k", SENTINEL, 3);
-    assert_status(fixture_acquire(w, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(w, &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "held by readers");
-    assert_status(fixture_acquire(writer(fixture.client, 0), &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(writer(fixture.client, 0), &seen), QUORLOCK_ERR_HELD);
     assert_status(fixture_release(one, &seen), QUORLOCK_OK);
     assert_int_equal(seen.result.expired, 0);
-    assert_status(fixture_acquire(w, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(w, &seen), QUORLOCK_ERR_HELD);
     assert_status(fixture_release(two, &seen), QUORLOCK_OK);
     await_nothing();
     assert_status(fixture_acquire(w, &seen), QUORLOCK_OK);
-    assert_status(fixture_acquire(one, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(one, &seen), QUORLOCK_ERR_HELD);
     assert_status(fixture_release(w, &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
 }
@@ -75,7 +75,7 @@ CLIENT_TEST(readers_hold_together_and_keep_writers_out)
 /* Not even for a notice. */
 CLIENT_TEST(a_reader_beside_one_of_its_process_does_not_wait)
 {
-    quorlock *one = reader(fixture.client, 0), *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
+    quorlock_lock *one = reader(fixture.client, 0), *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
     struct seen seen = {0};
 
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
@@ -88,8 +88,9 @@ CLIENT_TEST(a_reader_beside_one_of_its_process_does_not_wait)
 /* Inside a process the order of coming holds, and readers that follow each other hold together. */
 CLIENT_TEST(readers_and_writers_of_a_process_come_in_turn)
 {
-    quorlock *first = reader(fixture.client, 0), *w = writer(fixture.client, QUORLOCK_WAIT_FOREVER);
-    quorlock *one = reader(fixture.client, QUORLOCK_WAIT_FOREVER), *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
+    quorlock_lock *first = reader(fixture.client, 0), *w = writer(fixture.client, QUORLOCK_WAIT_FOREVER);
+    quorlock_lock *one = reader(fixture.client, QUORLOCK_WAIT_FOREVER),
+                  *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
     struct seen seen = {0}, wrote = {0}, read[2] = {{0}};
 
     assert_status(fixture_acquire(first, &seen), QUORLOCK_OK);
@@ -105,15 +106,15 @@ CLIENT_TEST(readers_and_writers_of_a_process_come_in_turn)
     await_status(&read[0], QUORLOCK_OK, "a reader");
     await_status(&read[1], QUORLOCK_OK, "the other");
     assert_true(wrote.order < read[0].order && read[0].order < read[1].order);
-    assert_true(quorlock_valid_ms(one) > 0 && quorlock_valid_ms(two) > 0);
+    assert_true(quorlock_lock_valid_ms(one) > 0 && quorlock_lock_valid_ms(two) > 0);
 }
 
 /* ---- one owner ---- */
 
 CLIENT_TEST(a_reader_nests_in_its_owner_s_writer)
 {
-    quorlock *w = fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me"));
-    quorlock *inner = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
+    quorlock_lock *w = fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me"));
+    quorlock_lock *inner = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
     struct seen seen = {0};
     char token[TEXT_SIZE];
 
@@ -129,13 +130,14 @@ CLIENT_TEST(a_reader_nests_in_its_owner_s_writer)
 
 CLIENT_TEST(a_writer_inside_its_owner_s_reader_would_wait_for_itself)
 {
-    quorlock *one = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
-    quorlock *again = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
-    quorlock *w = fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *one = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
+    quorlock_lock *again = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
+    quorlock_lock *w =
+        fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
     struct seen seen = {0};
 
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
-    assert_status(quorlock_acquire(w, on_result, &seen), QUORLOCK_STATE);
+    assert_status(quorlock_lock_acquire(w, on_result, &seen), QUORLOCK_ERR_STATE);
     assert_contains(quorlock_client_error(fixture.client), "wait for itself");
     assert_status(fixture_acquire(again, &seen), QUORLOCK_OK);
     await_holders("k", SENTINEL, 3);

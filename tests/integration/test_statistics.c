@@ -16,8 +16,8 @@ static struct quorlock_statistics statistics(void)
 
     assert_status(quorlock_client_statistics(fixture.client, &ret), QUORLOCK_OK);
     assert_int_equal(ret.size, sizeof(ret));
-    assert_int_equal(ret.n_acquires, -QUORLOCK_UNSUPPORTED + 1);
-    assert_int_equal(ret.n_losses, QUORLOCK_LOST_CLOCK + 1);
+    assert_int_equal(ret.n_acquires, -QUORLOCK_ERR_UNSUPPORTED + 1);
+    assert_int_equal(ret.n_losses, QUORLOCK_LOSS_CLOCK + 1);
     assert_int_equal(ret.n_nodes, fixture.options.n_nodes);
     return ret;
 }
@@ -112,49 +112,49 @@ CLIENT_TEST(nothing_has_been_counted_at_first)
 
 CLIENT_TEST(acquires_are_counted_by_their_result)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock *once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock *waits = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *waits = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     struct seen seen = {0}, waited = {0};
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     assert_int_equal(acquires(QUORLOCK_OK), 1);
-    assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
-    assert_int_equal(acquires(QUORLOCK_HELD), 1);
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_ERR_HELD);
+    assert_int_equal(acquires(QUORLOCK_ERR_HELD), 1);
     fixture_start_acquire(waits, &waited);
     assert_int_equal(statistics().waiting, 1);
-    assert_status(quorlock_acquire(waits, on_result, &waited), QUORLOCK_BUSY);
+    assert_status(quorlock_lock_acquire(waits, on_result, &waited), QUORLOCK_ERR_BUSY);
     assert_int_equal(statistics().waiting, 1);
     run_ms(20);
-    assert_int_equal(quorlock_cancel(waits), 0);
-    await_status(&waited, QUORLOCK_CANCELED, "cancel");
-    check_histogram(statistics().acquires[-QUORLOCK_CANCELED], 1);
+    assert_int_equal(quorlock_lock_cancel(waits), 0);
+    await_status(&waited, QUORLOCK_ERR_CANCELED, "cancel");
+    check_histogram(statistics().acquires[-QUORLOCK_ERR_CANCELED], 1);
     /* As long as it waited. */
-    assert_true(statistics().acquires[-QUORLOCK_CANCELED]->sum_us >= 20000);
-    assert_int_equal(statistics().acquires[-QUORLOCK_CANCELED]->sum_us / 1000, waited.result.elapsed_ms);
+    assert_true(statistics().acquires[-QUORLOCK_ERR_CANCELED]->sum_us >= 20000);
+    assert_int_equal(statistics().acquires[-QUORLOCK_ERR_CANCELED]->sum_us / 1000, waited.result.elapsed_ms);
     server_kill(SERVER(0));
     server_kill(SERVER(1));
-    assert_status(fixture_acquire(once, &seen), QUORLOCK_NOQUORUM);
-    assert_int_equal(acquires(QUORLOCK_NOQUORUM), 1);
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_ERR_NOQUORUM);
+    assert_int_equal(acquires(QUORLOCK_ERR_NOQUORUM), 1);
     assert_int_equal(acquires(QUORLOCK_OK), 1);
     assert_int_equal(statistics().waiting, 0);
 }
 
 CLIENT_TEST(a_freed_acquire_waits_no_more)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen = {0};
 
     fixture_start_acquire(lock, &seen);
-    quorlock_free(lock);
-    await_status(&seen, QUORLOCK_CANCELED, "free");
+    quorlock_lock_free(lock);
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "free");
     assert_int_equal(statistics().waiting, 0);
-    assert_int_equal(acquires(QUORLOCK_CANCELED), 1);
+    assert_int_equal(acquires(QUORLOCK_ERR_CANCELED), 1);
 }
 
 CLIENT_TEST(a_hold_is_as_long_as_from_its_grant_to_its_release)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen = {0};
     uint64_t begun_us = clock_us();
 
@@ -172,8 +172,8 @@ CLIENT_TEST(a_hold_is_as_long_as_from_its_grant_to_its_release)
 
 CLIENT_TEST(nested_holds_are_one_hold_and_two_acquires)
 {
-    quorlock *outer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
-    quorlock *inner = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *outer = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
+    quorlock_lock *inner = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me"));
     struct seen seen = {0};
 
     assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
@@ -190,17 +190,17 @@ CLIENT_TEST(nested_holds_are_one_hold_and_two_acquires)
 }
 
 /* Takes "key" and waits for its loss. */
-static void lose(const struct quorlock_options *options, int reason, void (*harm)(void))
+static void lose(const struct quorlock_lock_options *options, int reason, void (*harm)(void))
 {
-    struct quorlock_options patient = *options;
+    struct quorlock_lock_options patient = *options;
     uint64_t holds = statistics().holds->count, losses = sum(statistics().losses, statistics().n_losses);
     struct seen_loss loss = {0};
     struct seen seen = {0};
-    quorlock *lock;
+    quorlock_lock *lock;
 
     patient.wait_ms = GENEROUS_MS;
     lock = fixture_lock(fixture.client, "key", &patient);
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     if (harm != NULL) await_holders("key", seen.owner, 3);
     if (harm != NULL) harm();
@@ -211,7 +211,7 @@ static void lose(const struct quorlock_options *options, int reason, void (*harm
     assert_int_equal(statistics().held, 0);
     assert_int_equal(statistics().degraded, 0);
     check_histogram(statistics().holds, holds + 1);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
 static void delete_two(void)
@@ -228,10 +228,10 @@ static void freeze_two(void)
 
 CLIENT_TEST(losses_are_counted_by_their_reason)
 {
-    lose(LEASE(LONG_LEASE_MS, .renew_ms = 50), QUORLOCK_LOST_GONE, delete_two);
-    lose(LEASE(1000, .renew_ms = 50, .max_hold_ms = 60), QUORLOCK_LOST_MAX_HOLD, NULL);
-    lose(LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER), QUORLOCK_LOST_NOT_RENEWED, NULL);
-    lose(LEASE(3000), QUORLOCK_LOST_EXPIRED, freeze_two);
+    lose(LEASE(LONG_LEASE_MS, .renew_ms = 50), QUORLOCK_LOSS_GONE, delete_two);
+    lose(LEASE(1000, .renew_ms = 50, .max_hold_ms = 60), QUORLOCK_LOSS_MAX_HOLD, NULL);
+    lose(LEASE(500, .renew_ms = QUORLOCK_RENEW_NEVER), QUORLOCK_LOSS_NOT_RENEWED, NULL);
+    lose(LEASE(3000), QUORLOCK_LOSS_EXPIRED, freeze_two);
     server_thaw(SERVER(0));
     server_thaw(SERVER(1));
 }
@@ -240,7 +240,7 @@ SERVERS_TEST(renewals_are_counted_by_their_result)
 {
     struct seen seen = {0};
     uint64_t failed, renewed;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.node_timeout_ms = NODE_TIMEOUT_MS;
     fixture_client(3);
@@ -252,17 +252,17 @@ SERVERS_TEST(renewals_are_counted_by_their_result)
     assert_int_equal(renewals(), renewed + 1);
     assert_int_equal(renewals_failed(), failed);
     freeze_two();
-    assert_status(fixture_extend(lock, LONG_LEASE_MS, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_extend(lock, LONG_LEASE_MS, &seen), QUORLOCK_ERR_NOQUORUM);
     assert_int_equal(renewals(), renewed + 1);
     assert_int_equal(renewals_failed(), failed + 1);
     server_thaw(SERVER(0));
     server_thaw(SERVER(1));
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
 CLIENT_TEST(a_hold_is_degraded_while_a_renewal_does_not_reach_all_nodes)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
     struct seen seen = {0};
     uint64_t degradations;
 
@@ -288,7 +288,7 @@ CLIENT_TEST(a_hold_is_degraded_while_a_renewal_does_not_reach_all_nodes)
 
 CLIENT_TEST(requests_and_their_answers_are_counted)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     uint64_t before[3], bytes_in[3], bytes_out[3];
     struct seen seen = {0};
 
@@ -308,7 +308,7 @@ CLIENT_TEST(requests_and_their_answers_are_counted)
         const struct quorlock_node_statistics *node = statistics().nodes[i];
 
         assert_string_equal(node->node, fixture.cluster.addresses[i]);
-        assert_int_equal(node->state, QUORLOCK_NODE_READY);
+        assert_int_equal(node->state, QUORLOCK_NODE_STATE_READY);
         assert_null(node->why);
         assert_int_equal(node->quarantine_ms, 0);
         assert_true(node->round_trip_us > 0);
@@ -326,7 +326,7 @@ CLIENT_TEST(requests_and_their_answers_are_counted)
 /* Both measures of one request, in microseconds; the smoothed one has it with a weight of one eighth. */
 CLIENT_TEST(a_slow_answer_is_measured)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     struct seen seen = {0};
     uint64_t sum_us, took_us;
     uint32_t smooth_us;
@@ -348,13 +348,13 @@ CLIENT_TEST(a_node_that_dies_and_comes_back_is_seen_so)
 {
     assert_int_equal(errors(0, QUORLOCK_NODE_ERROR_UNREACHABLE), 0);
     server_kill(SERVER(0));
-    await_field(state_of_first, QUORLOCK_NODE_DOWN, QUORLOCK_NODE_DOWN, "down");
+    await_field(state_of_first, QUORLOCK_NODE_STATE_DOWN, QUORLOCK_NODE_STATE_DOWN, "down");
     assert_true(errors(0, QUORLOCK_NODE_ERROR_UNREACHABLE) >= 1);
     assert_non_null(statistics().nodes[0]->why);
     assert_true(strlen(statistics().nodes[0]->why) > 0);
     assert_int_equal(statistics().nodes[0]->reconnects, 0);
     server_start(SERVER(0));
-    await_field(state_of_first, QUORLOCK_NODE_READY, QUORLOCK_NODE_READY, "ready");
+    await_field(state_of_first, QUORLOCK_NODE_STATE_READY, QUORLOCK_NODE_STATE_READY, "ready");
     assert_int_equal(statistics().nodes[0]->reconnects, 1);
     assert_int_equal(statistics().nodes[1]->reconnects, 0);
     assert_int_equal(errors(1, QUORLOCK_NODE_ERROR_UNREACHABLE), 0);
@@ -362,7 +362,7 @@ CLIENT_TEST(a_node_that_dies_and_comes_back_is_seen_so)
 
 SERVERS_TEST(a_frozen_node_times_out)
 {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen = {0};
     uint64_t answered, requests = 0, ended = 0, cut = 0;
 
@@ -372,7 +372,7 @@ SERVERS_TEST(a_frozen_node_times_out)
     await_field(in_flight, 0, 0, "all is answered");
     freeze_two();
     answered = statistics().nodes[0]->round_trips->count;
-    assert_status(fixture_acquire(lock, &seen), QUORLOCK_NOQUORUM);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_NOQUORUM);
     assert_true(errors(0, QUORLOCK_NODE_ERROR_TIMEOUT) >= 1);
     assert_int_equal(statistics().nodes[0]->round_trips->count, answered);
     for (uint32_t i = 0; i < 3; i++) {
@@ -400,7 +400,7 @@ SERVERS_TEST(a_wrong_password_is_an_error_that_comes_again_and_is_not_shown)
     fixture_log_in("bob:wr0ng@", "");
     fixture_client(0);
     await_field(login_errors, 2, UINT64_MAX, "two refusals");
-    assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_DOWN);
+    assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_STATE_DOWN);
     assert_string_equal(statistics().nodes[0]->node, fixture.cluster.addresses[0]);
     assert_null(strstr(statistics().nodes[0]->why, "wr0ng"));
 }
@@ -411,7 +411,7 @@ SERVERS_TEST(a_quarantine_counts_down)
 
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture_client(0);
-    await_field(state_of_first, QUORLOCK_NODE_QUARANTINED, QUORLOCK_NODE_QUARANTINED, "quarantined");
+    await_field(state_of_first, QUORLOCK_NODE_STATE_QUARANTINED, QUORLOCK_NODE_STATE_QUARANTINED, "quarantined");
     first_ms = statistics().nodes[0]->quarantine_ms;
     assert_true(first_ms > LONG_LEASE_MS / 2 && first_ms <= LONG_LEASE_MS + 5000);
     assert_non_null(statistics().nodes[0]->why);
@@ -425,11 +425,11 @@ SERVERS_TEST(a_quarantine_shows_no_0_before_the_votes_count)
     fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
     fixture.options.max_lease_ms = 500;
     fixture_client(0);
-    await_field(state_of_first, QUORLOCK_NODE_QUARANTINED, QUORLOCK_NODE_QUARANTINED, "quarantined");
+    await_field(state_of_first, QUORLOCK_NODE_STATE_QUARANTINED, QUORLOCK_NODE_STATE_QUARANTINED, "quarantined");
     (void)usleep(600000);
-    assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_QUARANTINED);
+    assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_STATE_QUARANTINED);
     assert_true(statistics().nodes[0]->quarantine_ms > 0);
-    await_field(state_of_first, QUORLOCK_NODE_READY, QUORLOCK_NODE_READY, "ready");
+    await_field(state_of_first, QUORLOCK_NODE_STATE_READY, QUORLOCK_NODE_STATE_READY, "ready");
     assert_int_equal(statistics().nodes[0]->quarantine_ms, 0);
 }
 
@@ -448,13 +448,13 @@ CLIENT_TEST(a_struct_of_another_size_is_filled_as_far_as_both_know)
     assert_int_equal(longer.known.n_nodes, 3);
     longer.known = (struct quorlock_statistics){.size = sizeof(longer)};
     longer.more = 1;
-    assert_status(quorlock_client_statistics(fixture.client, &longer.known), QUORLOCK_INVAL);
+    assert_status(quorlock_client_statistics(fixture.client, &longer.known), QUORLOCK_ERR_INVAL);
     assert_int_equal(longer.known.n_nodes, 0);
     assert_contains(quorlock_client_error(fixture.client), "quorlock_statistics has a non-zero byte");
-    assert_status(quorlock_client_statistics(fixture.client, &shorter), QUORLOCK_INVAL);
+    assert_status(quorlock_client_statistics(fixture.client, &shorter), QUORLOCK_ERR_INVAL);
     assert_int_equal(shorter.n_nodes, 0);
     assert_contains(quorlock_client_error(fixture.client), "set it to sizeof(struct quorlock_statistics)");
-    assert_status(quorlock_client_statistics(fixture.client, NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_client_statistics(fixture.client, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "ret is NULL");
 }
 
@@ -463,9 +463,9 @@ CLIENT_TEST(metrics_want_a_place_for_the_text_and_its_length)
     size_t length = 7;
     char buffer[4];
 
-    assert_status(quorlock_client_metrics(fixture.client, NULL, buffer, sizeof(buffer), NULL), QUORLOCK_INVAL);
+    assert_status(quorlock_client_metrics(fixture.client, NULL, buffer, sizeof(buffer), NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "ret_length is NULL");
-    assert_status(quorlock_client_metrics(fixture.client, NULL, NULL, 1, &length), QUORLOCK_INVAL);
+    assert_status(quorlock_client_metrics(fixture.client, NULL, NULL, 1, &length), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "buffer is NULL");
     assert_int_equal(length, 7);
     assert_status(quorlock_client_metrics(fixture.client, NULL, NULL, 0, &length), QUORLOCK_OK);
@@ -532,7 +532,7 @@ static void read_metrics(int format, const char *word, char *ret)
 CLIENT_TEST(the_metrics_are_read_in_both_formats)
 {
     static const char *const words[] = {"openmetrics", "prometheus"};
-    quorlock *lock = fixture_lock(fixture.client, "secret-key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "secret-key", LEASE(LONG_LEASE_MS));
     char text[READ_MAX], line[512];
     struct seen seen = {0};
 

@@ -7,7 +7,7 @@
 #include "fixture.h"
 
 struct told {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen seen;
     struct seen_loss loss;
 };
@@ -21,11 +21,11 @@ static void guarded_client(int dialect)
     fixture_client(3);
 }
 
-static void hold(struct told *told, const char *key, const struct quorlock_options *options)
+static void hold(struct told *told, const char *key, const struct quorlock_lock_options *options)
 {
     memset(told, 0, sizeof(*told));
     told->lock = fixture_lock(fixture.client, key, options);
-    quorlock_on_lost(told->lock, on_loss, &told->loss);
+    quorlock_lock_set_on_lost(told->lock, on_loss, &told->loss);
     assert_status(fixture_acquire(told->lock, &told->seen), QUORLOCK_OK);
     await_holders(key, NULL, 3);
 }
@@ -51,9 +51,9 @@ static void await_renewals(uint64_t n)
 static void await_lost(struct told *told)
 {
     await_count(&told->loss.calls, 1, GENEROUS_MS, "the loss");
-    assert_int_equal(told->loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_int_equal(told->loss.loss.reason, QUORLOCK_LOSS_GONE);
     assert_status(fixture_release(told->lock, &told->seen), QUORLOCK_OK);
-    quorlock_free(told->lock);
+    quorlock_lock_free(told->lock);
 }
 
 enum way { DELETED, OVERWRITTEN, BROKEN, WAYS };
@@ -71,8 +71,8 @@ static void take_away(const char *key, enum way way)
 
 static void taken_away(int dialect)
 {
-    const struct quorlock_options options[] = {*LEASE(LONG_LEASE_MS), *LEASE(LONG_LEASE_MS, .fencing = 1),
-                                               *LEASE(LONG_LEASE_MS, .owner = "owner")};
+    const struct quorlock_lock_options options[] = {*LEASE(LONG_LEASE_MS), *LEASE(LONG_LEASE_MS, .fencing = 1),
+                                                    *LEASE(LONG_LEASE_MS, .owner = "owner")};
     struct told told;
 
     guarded_client(dialect);
@@ -119,7 +119,7 @@ SERVERS_TEST(who_still_shares_a_hold_is_told)
     hold(&second, "key", LEASE(LONG_LEASE_MS, .owner = "owner"));
     assert_status(fixture_extend(first.lock, 0, &first.seen), QUORLOCK_OK);
     assert_status(fixture_release(second.lock, &second.seen), QUORLOCK_OK);
-    quorlock_free(second.lock);
+    quorlock_lock_free(second.lock);
     take_away("key", DELETED);
     await_lost(&first);
 }

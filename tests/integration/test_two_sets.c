@@ -41,13 +41,13 @@ static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, 
     client = client_of(addresses, n, QUORLOCK_GUARD_OFF);
     fixture.options.node_timeout_ms = 0;
     memset(ret, 0, sizeof(*ret));
-    assert_status(quorlock_bootstrap(client, &options, on_report, ret), QUORLOCK_OK);
+    assert_status(quorlock_client_bootstrap(client, &options, on_report, ret), QUORLOCK_OK);
     await_count(&ret->calls, 1, GENEROUS_MS, "bootstrap");
     fixture_close(client);
 }
 
 /* A client of the old set with its connections open, which has never asked for the key. */
-static quorlock *idle_old(quorlock_client **ret_client)
+static quorlock_lock *idle_old(quorlock_client **ret_client)
 {
     *ret_client = client_of(fixture.cluster.addresses, OLD, QUORLOCK_GUARD_CONNECTION);
     fixture_await_ready(*ret_client, OLD);
@@ -55,18 +55,18 @@ static quorlock *idle_old(quorlock_client **ret_client)
 }
 
 /* Both try once at the same time, when the quarantine of whatever was written is over. */
-static void assert_not_both(quorlock *old)
+static void assert_not_both(quorlock_lock *old)
 {
     struct seen theirs = {0}, ours = {0};
     quorlock_client *client = client_of(fixture.cluster.addresses, NEW, QUORLOCK_GUARD_CONNECTION);
-    quorlock *lock = fixture_lock(client, "key", LEASE(1000));
+    quorlock_lock *lock = fixture_lock(client, "key", LEASE(1000));
 
     run_ms(MAX_LEASE_MS + 500);
     fixture_start_acquire(old, &theirs);
     await_count(&theirs.calls, 1, GENEROUS_MS, "the old");
     fixture_start_acquire(lock, &ours);
     await_count(&ours.calls, 1, GENEROUS_MS, "the new");
-    if (quorlock_valid_ms(old) > 0 && quorlock_valid_ms(lock) > 0) {
+    if (quorlock_lock_valid_ms(old) > 0 && quorlock_lock_valid_ms(lock) > 0) {
         fail_msg("held by both: %s, and %s", theirs.text, ours.text);
     }
     fixture_close(client);
@@ -79,7 +79,7 @@ FIVE_TEST(a_right_that_is_missing)
     const char *addresses[NEW];
     struct seen_report report;
     quorlock_client *client;
-    quorlock *old;
+    quorlock_lock *old;
 
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     assert_status(report.status, QUORLOCK_OK);
@@ -91,14 +91,14 @@ FIVE_TEST(a_right_that_is_missing)
         addresses[i] = few[i];
     }
     bootstrap(addresses, NEW, true, &report);
-    assert_status(report.status, QUORLOCK_NOQUORUM);
+    assert_status(report.status, QUORLOCK_ERR_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
         assert_string_equal(report.nodes[i].state, i < 2 ? "error" : i < OLD ? "guarded" : "free");
         if (i < 2) assert_contains(report.nodes[i].error, "NOPERM");
     }
     /* Nothing was written, so the old one works as before. */
-    assert_true(quorlock_valid_ms(old) > 0);
+    assert_true(quorlock_lock_valid_ms(old) > 0);
     fixture_close(client);
 }
 
@@ -108,7 +108,7 @@ static bool is_refused_for_five(void *arg)
     int status = fixture_acquire(arg, &seen);
 
     /* Its nodes are not ready while it connects anew. */
-    if (status != QUORLOCK_NOQUORUM) assert_status(status, QUORLOCK_INVAL);
+    if (status != QUORLOCK_ERR_NOQUORUM) assert_status(status, QUORLOCK_ERR_INVAL);
     return strstr(seen.text, "its guard says 5 nodes") != NULL;
 }
 
@@ -117,7 +117,7 @@ FIVE_TEST(nothing_missing)
 {
     struct seen_report report;
     quorlock_client *client;
-    quorlock *old;
+    quorlock_lock *old;
 
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
@@ -134,7 +134,7 @@ FIVE_TEST(an_old_node_that_is_not_written)
 {
     struct seen_report report;
     quorlock_client *client;
-    quorlock *old;
+    quorlock_lock *old;
 
     bootstrap(fixture.cluster.addresses, OLD, false, &report);
     old = idle_old(&client);
@@ -144,7 +144,7 @@ FIVE_TEST(an_old_node_that_is_not_written)
     }
     bootstrap(fixture.cluster.addresses, NEW, true, &report);
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "CONFIG SET min-replicas-to-write 0");
-    assert_status(report.status, QUORLOCK_NOQUORUM);
+    assert_status(report.status, QUORLOCK_ERR_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
         assert_string_equal(report.nodes[i].state, i < 2 ? "error" : "closed");
@@ -167,7 +167,7 @@ SERVERS_TEST(twins_one_after_the_other)
                                 fixture.cluster.addresses[1]};
     struct seen seen = {0};
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.nodes = addresses;
     fixture.options.n_nodes = 3;
@@ -182,6 +182,6 @@ SERVERS_TEST(twins_one_after_the_other)
     /* The one that comes alone is refused, too. */
     await_log("are one server", logged("are one server") + 5);
     assert_int_equal(seen.calls, 0);
-    assert_status(quorlock_cancel(lock), QUORLOCK_OK);
-    await_status(&seen, QUORLOCK_CANCELED, "cancel");
+    assert_status(quorlock_lock_cancel(lock), QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_ERR_CANCELED, "cancel");
 }

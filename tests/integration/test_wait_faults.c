@@ -119,7 +119,7 @@ BOTH_TEST(a_subscriber_that_is_not_let_in)
  * the others were not asked: that is no lack of nodes. */
 BOTH_TEST(a_local_waiter_logs_the_holder)
 {
-    quorlock *third = lasting_lock(second, "key", NULL);
+    quorlock_lock *third = lasting_lock(second, "key", NULL);
     struct seen behind;
 
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
@@ -135,7 +135,7 @@ BOTH_TEST(a_local_waiter_logs_the_holder)
 /* The bound ends the wait in the middle of an attempt that no node has answered: the holder of before is named. */
 SERVERS_TEST(a_wait_that_ends_unanswered_names_the_holder_of_before)
 {
-    quorlock *lock;
+    quorlock_lock *lock;
 
     fixture.options.node_timeout_ms = GENEROUS_MS; /* no request is given up */
     fixture_client(3);
@@ -146,7 +146,7 @@ SERVERS_TEST(a_wait_that_ends_unanswered_names_the_holder_of_before)
     await_log("waiting for", 1);
     for (uint32_t i = 0; i < 3; i++) server_freeze(SERVER(i));
     /* It asks when the lease of the peer is over, at the latest. */
-    await_status(&waited, QUORLOCK_HELD, "the wait bound");
+    await_status(&waited, QUORLOCK_ERR_HELD, "the wait bound");
     for (uint32_t i = 0; i < 3; i++) server_thaw(SERVER(i));
     assert_contains(waited.text, "\"key\" was held by peer when a node answered last");
     assert_contains(waited.text, "no answer yet");
@@ -178,7 +178,7 @@ DIALECTS_TEST(a_canceled_wait_leaves_nothing)
     take_by_hand(3, "key", "peer");
     begin_to_wait();
     assert_true(connections() > before);
-    assert_status(quorlock_cancel(waiter), QUORLOCK_OK);
-    await_status(&waited, QUORLOCK_CANCELED, "the canceled wait");
+    assert_status(quorlock_lock_cancel(waiter), QUORLOCK_OK);
+    await_status(&waited, QUORLOCK_ERR_CANCELED, "the canceled wait");
     expect_nothing_left(before);
 }

@@ -20,7 +20,7 @@ static quorlock_client *other_client(void)
 CLIENT_TEST(granted_in_the_order_of_coming)
 {
     struct seen held, released;
-    quorlock *holder = hold_key(&held);
+    quorlock_lock *holder = hold_key(&held);
 
     enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
     run_ms(100);
@@ -30,10 +30,10 @@ CLIENT_TEST(granted_in_the_order_of_coming)
         await_completed(0, i + 1, "the next in the queue");
         assert_int_equal(completed(i + 1, 10), 0);
         assert_status(queue.seen[i].result.status, QUORLOCK_OK);
-        assert_true(quorlock_valid_ms(queue.locks[i]) > 0);
+        assert_true(quorlock_lock_valid_ms(queue.locks[i]) > 0);
         assert_true(strcmp(queue.seen[i].owner, i > 0 ? queue.seen[i - 1].owner : held.owner) != 0);
         assert_true(holders("key", queue.seen[i].owner) >= 2);
-        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(queue.locks[i], NULL, NULL), 0);
     }
     await_free("key");
     free_queue(0, 10);
@@ -71,12 +71,12 @@ CLIENT_TEST(many_waiters_cost_as_much_as_one)
 CLIENT_TEST(a_single_try_does_not_queue)
 {
     struct seen seen;
-    quorlock *once;
+    quorlock_lock *once;
 
     take_by_hand(3, "key", "by-hand");
     enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
     once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    assert_status(fixture_acquire(once, &seen), QUORLOCK_HELD);
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "is held by by-hand");
     assert_int_equal(seen.result.rounds, 1);
     assert_int_equal(completed(0, 3), 0);
@@ -94,12 +94,12 @@ CLIENT_TEST(handed_over_in_one_flush)
     enum { TURNS = 12 };
     struct seen held;
     int at_once = 0;
-    quorlock *holder = hold_key(&held);
+    quorlock_lock *holder = hold_key(&held);
 
     await_holders("key", held.owner, 3);
     enqueue(0, TURNS, QUORLOCK_WAIT_FOREVER);
     run_ms(50);
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
     for (int i = 0; i < TURNS; i++) {
         uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
         bool seen_free = false;
@@ -111,7 +111,7 @@ CLIENT_TEST(handed_over_in_one_flush)
         }
         assert_status(queue.seen[i].result.status, QUORLOCK_OK);
         at_once += !seen_free;
-        assert_int_equal(quorlock_release(queue.locks[i], NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(queue.locks[i], NULL, NULL), 0);
     }
     print_message("%d of %d at once\n", at_once, TURNS);
     assert_true(at_once >= 1);
@@ -130,10 +130,10 @@ static bool first_or(void *arg)
 CLIENT_TEST(the_next_in_the_queue_comes_before_another_client)
 {
     struct seen held, waited;
-    quorlock *holder;
+    quorlock_lock *holder;
     int first = 0;
     quorlock_client *other = other_client();
-    quorlock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     for (int round = 0; round < 5; round++) {
         holder = hold_key(&held);
@@ -141,15 +141,15 @@ CLIENT_TEST(the_next_in_the_queue_comes_before_another_client)
         run_ms(100);
         enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
         run_ms(20);
-        assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
         await(first_or, &waited, GENEROUS_MS, "one of them");
         first += queue.seen[0].calls == 1 && waited.calls == 0;
-        if (waited.calls == 0) assert_int_equal(quorlock_release(queue.locks[0], NULL, NULL), 0);
+        if (waited.calls == 0) assert_int_equal(quorlock_lock_release(queue.locks[0], NULL, NULL), 0);
         await_status(&waited, QUORLOCK_OK, "the other client's turn");
-        assert_int_equal(quorlock_release(stranger, NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(stranger, NULL, NULL), 0);
         await_completed(0, 1, "this process's turn");
-        quorlock_free(queue.locks[0]);
-        quorlock_free(holder);
+        quorlock_lock_free(queue.locks[0]);
+        quorlock_lock_free(holder);
         await_free("key");
     }
     assert_true(first >= 1);
@@ -157,12 +157,12 @@ CLIENT_TEST(the_next_in_the_queue_comes_before_another_client)
 
 /* Releases each grant at once and acquires again, until it is stopped. */
 struct turner {
-    quorlock *lock;
+    quorlock_lock *lock;
     bool stop;
     int grants, ends;
 };
 
-static void turner_completed(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void turner_completed(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct turner *turner = arg;
 
@@ -171,11 +171,11 @@ static void turner_completed(quorlock *lock, const struct quorlock_result *resul
         return;
     }
     turner->grants++;
-    assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(lock, NULL, NULL), 0);
     if (turner->stop) {
         turner->ends++;
     } else {
-        assert_int_equal(quorlock_acquire(lock, turner_completed, turner), 0);
+        assert_int_equal(quorlock_lock_acquire(lock, turner_completed, turner), 0);
     }
 }
 
@@ -185,7 +185,7 @@ SERVERS_TEST(others_get_their_turn)
     static struct turner turners[TURNERS];
     struct seen waited;
     quorlock_client *other;
-    quorlock *stranger;
+    quorlock_lock *stranger;
     int local = 0;
 
     memset(turners, 0, sizeof(turners));
@@ -194,7 +194,7 @@ SERVERS_TEST(others_get_their_turn)
     stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     for (int i = 0; i < TURNERS; i++) {
         turners[i].lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-        assert_int_equal(quorlock_acquire(turners[i].lock, turner_completed, &turners[i]), 0);
+        assert_int_equal(quorlock_lock_acquire(turners[i].lock, turner_completed, &turners[i]), 0);
     }
     await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
     for (int turn = 0; turn < TURNS; turn++) {
@@ -209,7 +209,7 @@ SERVERS_TEST(others_get_their_turn)
     for (int i = 0; i < TURNERS; i++) {
         await_count(&turners[i].ends, 1, GENEROUS_MS, "the last round");
         local += turners[i].grants;
-        quorlock_free(turners[i].lock);
+        quorlock_lock_free(turners[i].lock);
     }
     print_message("%d turns of one, %d of %d others\n", TURNS, local, TURNERS);
     fixture_close(other);
@@ -217,11 +217,11 @@ SERVERS_TEST(others_get_their_turn)
 }
 
 struct again {
-    quorlock *lock;
+    quorlock_lock *lock;
     struct seen *seen;
 };
 
-static void acquire_again(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void acquire_again(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     const struct again *again = arg;
 
@@ -235,8 +235,8 @@ CLIENT_TEST(a_last_holder_lets_others_come_first)
     struct seen first, second;
     int polite = 0;
     quorlock_client *other = fixture_new_client(3);
-    quorlock *has = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    quorlock *wants = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *has = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *wants = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
 
     assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     for (int turn = 0; turn < 20; turn++) {
@@ -246,15 +246,15 @@ CLIENT_TEST(a_last_holder_lets_others_come_first)
         run_ms(60);
         assert_int_equal(second.calls, 0);
         memset(&first, 0, sizeof(first));
-        assert_int_equal(quorlock_release(has, acquire_again, &again), 0);
+        assert_int_equal(quorlock_lock_release(has, acquire_again, &again), 0);
         while (first.calls + second.calls == 0) event_base_loop(fixture.base, EVLOOP_ONCE);
         polite += first.calls == 0;
-        if (second.calls == 0) assert_int_equal(quorlock_release(has, NULL, NULL), 0);
+        if (second.calls == 0) assert_int_equal(quorlock_lock_release(has, NULL, NULL), 0);
         await_count(&second.calls, 1, GENEROUS_MS, "the other's turn");
-        assert_int_equal(quorlock_release(wants, NULL, NULL), 0);
+        assert_int_equal(quorlock_lock_release(wants, NULL, NULL), 0);
         if (first.calls == 0) await_count(&first.calls, 1, GENEROUS_MS, "its own turn again");
         /* If it was quicker after all, it has released it meanwhile. */
-        if (quorlock_valid_ms(has) == 0) assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
+        if (quorlock_lock_valid_ms(has) == 0) assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     }
     print_message("%d of 20 times the other came first\n", polite);
     assert_true(polite >= 10);
@@ -274,25 +274,25 @@ static void check_bound(const struct seen *seen, int status, uint32_t wait_ms)
 CLIENT_TEST(behind_a_lock_of_this_process_is_held)
 {
     struct seen held;
-    quorlock *holder = hold_key(&held);
+    quorlock_lock *holder = hold_key(&held);
 
     enqueue(0, 1, 60);
     enqueue(1, 3, 1500);
     enqueue(3, 4, 200);
     enqueue(4, 5, QUORLOCK_WAIT_FOREVER);
     await_completed(0, 4, "wait bounds");
-    check_bound(&queue.seen[0], QUORLOCK_HELD, 60);
-    check_bound(&queue.seen[1], QUORLOCK_HELD, 1500);
-    check_bound(&queue.seen[2], QUORLOCK_HELD, 1500);
-    check_bound(&queue.seen[3], QUORLOCK_HELD, 200);
+    check_bound(&queue.seen[0], QUORLOCK_ERR_HELD, 60);
+    check_bound(&queue.seen[1], QUORLOCK_ERR_HELD, 1500);
+    check_bound(&queue.seen[2], QUORLOCK_ERR_HELD, 1500);
+    check_bound(&queue.seen[3], QUORLOCK_ERR_HELD, 200);
     assert_true(queue.seen[3].order < queue.seen[1].order);
     for (int i = 0; i < 4; i++) assert_contains(queue.seen[i].text, "\"key\" is held by another lock of this");
     assert_int_equal(queue.seen[4].calls, 0);
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
     await_completed(4, 5, "the waiter without a bound");
     assert_status(queue.seen[4].result.status, QUORLOCK_OK);
     free_queue(0, 5);
-    quorlock_free(holder);
+    quorlock_lock_free(holder);
     await_free("key");
 }
 
@@ -301,7 +301,7 @@ static int unanswered(int n)
 {
     int found = 0;
 
-    for (int i = 0; i < n; i++) found += queue.seen[i].result.status == QUORLOCK_NOQUORUM;
+    for (int i = 0; i < n; i++) found += queue.seen[i].result.status == QUORLOCK_ERR_NOQUORUM;
     return found;
 }
 
@@ -324,7 +324,7 @@ SERVERS_TEST(behind_another_client_is_held)
             round--;
         } else {
             for (int i = 0; i < 20; i++) {
-                check_bound(&queue.seen[i], QUORLOCK_HELD, 250);
+                check_bound(&queue.seen[i], QUORLOCK_ERR_HELD, 250);
                 assert_contains(queue.seen[i].text, "\"key\" is held by ");
             }
         }

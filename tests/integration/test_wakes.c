@@ -120,7 +120,7 @@ BOTH_TEST(each_channel_is_left_after_its_last_wait)
 {
     static const char *const keys[] = {"first", "second", "third"};
     struct seen seen[3];
-    quorlock *locks[3];
+    quorlock_lock *locks[3];
 
     for (int i = 0; i < 3; i++) {
         take_by_hand(3, keys[i], "peer");
@@ -129,7 +129,7 @@ BOTH_TEST(each_channel_is_left_after_its_last_wait)
         await_listeners(keys[i]);
     }
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(quorlock_cancel(locks[i]), 0);
+        assert_int_equal(quorlock_lock_cancel(locks[i]), 0);
         run_ms(20); /* so that their ends differ; it would pass without */
     }
     for (int i = 0; i < 3; i++) await_no_listener(keys[i]);
@@ -142,8 +142,8 @@ DIALECTS_TEST(a_release_before_the_confirmation_of_a_second_wait_is_found)
 
     hold_and_wait();
     run_ms(300); /* until the waiter has heard of its subscriptions; it would pass without */
-    assert_int_equal(quorlock_cancel(waiter), 0);
-    await_status(&waited, QUORLOCK_CANCELED, "the canceled wait");
+    assert_int_equal(quorlock_lock_cancel(waiter), 0);
+    await_status(&waited, QUORLOCK_ERR_CANCELED, "the canceled wait");
     await_no_listener("key");
     waits = logged("waiting for");
     fixture_start_acquire(waiter, &waited);
@@ -296,7 +296,7 @@ BOTH_TEST(one_key_of_two_is_not_enough)
     await_listeners("first");
     await_log("SUBSCRIBE: NOPERM", 1);
     run_ms(300);
-    assert_int_equal(quorlock_cancel(waiter), 0);
+    assert_int_equal(quorlock_lock_cancel(waiter), 0);
     await_count(&waited.calls, 1, GENEROUS_MS, "the canceled wait");
     assert_int_equal(waited.result.rounds, 1);
 }
@@ -304,19 +304,19 @@ BOTH_TEST(one_key_of_two_is_not_enough)
 /* Others of this process wait for the key, so notices of it come. */
 CLIENT_TEST(a_broken_lock_with_waiters_beside_it_is_lost_soon)
 {
-    quorlock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock *other = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *other = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
     struct seen_report report = {.calls = 0};
     struct seen_loss loss = {.calls = 0};
     struct seen seen, later;
 
-    quorlock_on_lost(lock, on_loss, &loss);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     fixture_start_acquire(other, &later);
     await_listeners("key");
     fixture_break(fixture_new_client(3), "key", &report);
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss is told");
-    assert_int_equal(loss.loss.reason, QUORLOCK_LOST_GONE);
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOSS_GONE);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
     await_status(&later, QUORLOCK_OK, "the waiter is granted");
     assert_status(fixture_release(other, &later), QUORLOCK_OK);

@@ -2,11 +2,11 @@
 #include "wait_fixture.h"
 
 quorlock_client *second;
-quorlock *holder, *waiter;
+quorlock_lock *holder, *waiter;
 struct seen held, waited;
 uint32_t frozen;
 
-quorlock *lasting_lock(quorlock_client *client, const char *key, const char *other)
+quorlock_lock *lasting_lock(quorlock_client *client, const char *key, const char *other)
 {
     const char *const keys[] = {key, other};
 
@@ -92,5 +92,5 @@ void hold_and_wait(void)
 
 void release_holder(void)
 {
-    assert_int_equal(quorlock_release(holder, NULL, NULL), 0);
+    assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
 }

@@ -8,7 +8,7 @@
 #include "fixture.h"
 
 extern quorlock_client *second; /* the holder's; fixture.client is the waiter's */
-extern quorlock *holder, *waiter;
+extern quorlock_lock *holder, *waiter;
 extern struct seen held, waited;
 extern uint32_t frozen; /* a node that must not be asked; NO_NODE: none is */
 
@@ -25,7 +25,7 @@ int setup_both_redisson(void **state);
 void open_both(void);
 void close_both(void);
 /* lasting_lock - of one key or, where `other` is not NULL, two: a long lease, and it waits for ever. */
-quorlock *lasting_lock(quorlock_client *, const char *key, const char *other);
+quorlock_lock *lasting_lock(quorlock_client *, const char *key, const char *other);
 
 /* listeners - connections of the live servers that listen to the key's channel. */
 long long listeners(const char *key);

@@ -44,7 +44,7 @@ static void wait_ms(struct contention *contention, uint32_t ms)
 /* One write a line: O_APPEND keeps lines whole. */
 static void trace(struct slot *slot, const char *what)
 {
-    const char *owner = slot->contention.bare ? NULL : quorlock_token(slot->lock);
+    const char *owner = slot->contention.bare ? NULL : quorlock_lock_token(slot->lock);
     struct timespec now;
     char line[256];
     int length;
@@ -84,7 +84,7 @@ static void write_counter(struct slot *slot)
     char text[COUNTER_DIGITS + 1];
 
     contention->inside = false;
-    if (!contention->bare && quorlock_valid_ms(slot->lock) == 0) {
+    if (!contention->bare && quorlock_lock_valid_ms(slot->lock) == 0) {
         contention->late++;
         trace(slot, "late");
     } else {
@@ -106,7 +106,7 @@ static void pause_turn(struct slot *slot)
     }
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     pause_turn(arg);
 }
@@ -115,12 +115,12 @@ static void leave(struct slot *slot)
 {
     if (slot->contention.bare) {
         pause_turn(slot);
-    } else if (quorlock_release(slot->lock, on_released, slot) != 0) {
+    } else if (quorlock_lock_release(slot->lock, on_released, slot) != 0) {
         die("release: %s", quorlock_client_error(slot->client));
     }
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct slot *slot = arg;
 
@@ -128,7 +128,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     if (result->status == QUORLOCK_OK) {
         event_del(slot->contention.timer);
         enter(slot);
-    } else if (result->status == QUORLOCK_CANCELED) {
+    } else if (result->status == QUORLOCK_ERR_CANCELED) {
         end(slot);
     } else {
         die("%s: acquire: %s", slot->name, result->text);
@@ -144,7 +144,7 @@ static void try_acquire(struct slot *slot)
         enter(slot);
         return;
     }
-    if (quorlock_acquire(slot->lock, on_acquired, slot) != 0) {
+    if (quorlock_lock_acquire(slot->lock, on_acquired, slot) != 0) {
         die("acquire: %s", quorlock_client_error(slot->client));
     }
     contention->acquiring = true;
@@ -157,7 +157,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct slot *slot = arg;
 
     if (slot->contention.acquiring) {
-        (void)quorlock_cancel(slot->lock);
+        (void)quorlock_lock_cancel(slot->lock);
     } else if (slot->contention.inside) {
         write_counter(slot);
     } else {

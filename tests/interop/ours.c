@@ -79,12 +79,12 @@ static struct slot *slot_named(const char *name)
     return slot;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     say(arg, "lost %s", loss->text);
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status == QUORLOCK_OK) {
         say(arg, "acquired %s", result->token);
@@ -93,7 +93,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     }
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     if (result->status != QUORLOCK_OK) die("release: %s", result->text);
     say(arg, result->expired != 0 ? "released expired" : "released");
@@ -101,14 +101,14 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
 
 void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t wait_ms)
 {
-    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = lease_ms, .wait_ms = wait_ms};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = lease_ms, .wait_ms = wait_ms};
 
-    quorlock_free(slot->lock);
+    quorlock_lock_free(slot->lock);
     slot->lock = NULL;
-    if (quorlock_new(&slot->lock, slot->client, &key, 1, &options) != 0) {
+    if (quorlock_lock_new(&slot->lock, slot->client, &key, 1, &options) != 0) {
         die("%s", quorlock_client_error(slot->client));
     }
-    quorlock_on_lost(slot->lock, on_lost, slot);
+    quorlock_lock_set_on_lost(slot->lock, on_lost, slot);
 }
 
 static void obey(struct slot *slot, const char *verb, char **words, size_t n_words)
@@ -117,11 +117,11 @@ static void obey(struct slot *slot, const char *verb, char **words, size_t n_wor
 
     if (strcmp(verb, "acquire") == 0 && n_words == 3) {
         slot_lock(slot, words[0], number(words[1]), number(words[2]));
-        failed = quorlock_acquire(slot->lock, on_acquired, slot);
+        failed = quorlock_lock_acquire(slot->lock, on_acquired, slot);
     } else if (strcmp(verb, "release") == 0 && n_words == 0) {
-        failed = quorlock_release(slot->lock, on_released, slot);
+        failed = quorlock_lock_release(slot->lock, on_released, slot);
     } else if (strcmp(verb, "valid") == 0 && n_words == 0) {
-        say(slot, "valid %" PRIu32, quorlock_valid_ms(slot->lock));
+        say(slot, "valid %" PRIu32, quorlock_lock_valid_ms(slot->lock));
     } else if (strcmp(verb, "contend") == 0 && n_words == 4) {
         contention_start(slot, words[0], number(words[1]), words[2], number(words[3]));
     } else if (strcmp(verb, "bare") == 0 && n_words == 4) {
@@ -184,7 +184,7 @@ static void open_client(const char *dialect, const char *policy, char **nodes, s
         .size = sizeof(options),
         .nodes = (const char *const *)nodes,
         .n_nodes = n_nodes,
-        .policy = strcmp(policy, "all") == 0 ? QUORLOCK_ALL : QUORLOCK_MAJORITY,
+        .policy = strcmp(policy, "all") == 0 ? QUORLOCK_POLICY_ALL : QUORLOCK_POLICY_MAJORITY,
         .dialect = strcmp(dialect, "redisson") == 0 ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN,
         .max_lease_ms = 120000, /* as peer_case.py sets up the nodes */
         .log = on_log,

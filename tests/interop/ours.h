@@ -34,11 +34,11 @@ struct slot {
     char name[SLOT_NAME_MAX + 1];
     struct event_base *base;
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
     struct contention contention;
 };
 
-/* slot_lock - a new lock for the slot in place of its last one; lease and wait as in struct quorlock_options */
+/* slot_lock - a new lock for the slot in place of its last one; lease and wait as in struct quorlock_lock_options */
 void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t wait_ms);
 
 /* contention_start - the slot contends for `key` until so many ms are over: again and again it reads the

@@ -24,7 +24,7 @@ struct fixture;
 struct user {
     struct fixture *f;
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
     int acquired, released, closed, lost, reports;
     int status;
     uint32_t answered;
@@ -112,7 +112,7 @@ static int teardown(void **state)
 
 /* ---- users ---- */
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct user *user = arg;
 
@@ -121,7 +121,7 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     if (user->on_acquired != NULL) user->on_acquired(user);
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct user *user = arg;
 
@@ -129,7 +129,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     user->status = result->status;
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     ((struct user *)arg)->lost++;
 }
@@ -149,7 +149,7 @@ static void on_closed(void *arg)
 
 static struct user *make(struct fixture *f, size_t i, const char *key)
 {
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
     struct user *user = &f->users[i];
     char error[TEXT_SIZE] = "";
@@ -157,9 +157,9 @@ static struct user *make(struct fixture *f, size_t i, const char *key)
     f->options.error = error;
     f->options.error_size = sizeof(error);
     user->f = f;
-    if (quorlock_client_new_on(&user->client, &f->loop, &f->options) != 0) fail_msg("%s", error);
-    assert_int_equal(quorlock_new(&user->lock, user->client, &key, 1, &options), 0);
-    quorlock_on_lost(user->lock, on_lost, user);
+    if (quorlock_client_new_on_loop(&user->client, &f->loop, &f->options) != 0) fail_msg("%s", error);
+    assert_int_equal(quorlock_lock_new(&user->lock, user->client, &key, 1, &options), 0);
+    quorlock_lock_set_on_lost(user->lock, on_lost, user);
     return user;
 }
 
@@ -169,14 +169,14 @@ static void await_nodes(struct user *user)
     while (user->answered < NODES) {
         int reports = user->reports + 1;
 
-        assert_int_equal(quorlock_inspect(user->client, "ready?", on_report, user), 0);
+        assert_int_equal(quorlock_client_inspect(user->client, "ready?", on_report, user), 0);
         UNTIL(user->f, user->reports == reports);
     }
 }
 
 static void acquire(struct user *user)
 {
-    assert_int_equal(quorlock_acquire(user->lock, on_acquired, user), 0);
+    assert_int_equal(quorlock_lock_acquire(user->lock, on_acquired, user), 0);
 }
 
 static void await_grant(struct user *user)
@@ -187,7 +187,7 @@ static void await_grant(struct user *user)
 
 static void release(struct user *user)
 {
-    assert_int_equal(quorlock_release(user->lock, on_released, user), 0);
+    assert_int_equal(quorlock_lock_release(user->lock, on_released, user), 0);
     UNTIL(user->f, user->released > 0);
     assert_int_equal(user->status, QUORLOCK_OK);
 }
@@ -232,7 +232,7 @@ static void await_renewal(struct user *user)
     do {
         before_ms = valid_ms;
         pass(TICK_US);
-        valid_ms = (uint64_t)quorlock_valid_ms(user->lock);
+        valid_ms = (uint64_t)quorlock_lock_valid_ms(user->lock);
     } while (valid_ms <= before_ms && user->lost == 0);
     assert_int_equal(user->lost, 0);
 }
@@ -247,7 +247,7 @@ SERVERS_TEST(a_lock_is_taken_kept_and_given_back)
     acquire(user);
     await_grant(user);
     await_renewal(user);
-    assert_true(cluster_holders(&f->cluster, "key", quorlock_token(user->lock)) >= 2);
+    assert_true(cluster_holders(&f->cluster, "key", quorlock_lock_token(user->lock)) >= 2);
     release(user);
     close_user(user);
     cluster_await_free(&f->cluster, "key");
@@ -264,10 +264,10 @@ SERVERS_TEST(a_server_dies_and_comes_back)
     server_kill(&f->cluster.servers[0]);
     await_renewal(user);
     server_start(&f->cluster.servers[0]);
-    UNTIL(f, cluster_holders(&f->cluster, "key", quorlock_token(user->lock)) == NODES);
+    UNTIL(f, cluster_holders(&f->cluster, "key", quorlock_lock_token(user->lock)) == NODES);
     for (int i = 0; i < NODES; i++) server_kill(&f->cluster.servers[i]);
     UNTIL(f, user->lost > 0);
-    assert_int_equal(quorlock_valid_ms(user->lock), 0);
+    assert_int_equal(quorlock_lock_valid_ms(user->lock), 0);
     close_user(user);
 }
 
@@ -322,7 +322,7 @@ static void refused(struct fixture *f, const struct quorlock_loop *loop, const c
 
     f->options.error = error;
     f->options.error_size = sizeof(error);
-    assert_int_equal(quorlock_client_new_on(&client, loop, &f->options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new_on_loop(&client, loop, &f->options), QUORLOCK_ERR_INVAL);
     assert_null(client);
     assert_contains(error, why);
     assert_int_equal(guard_calls(), 0);
@@ -345,7 +345,7 @@ BARE_TEST(a_loop_needs_all_of_its_functions)
     loop.size = offsetof(struct quorlock_loop, task_free);
     refused(f, &loop, "is NULL");
     refused(f, NULL, "loop is NULL");
-    assert_int_equal(quorlock_client_new_on(NULL, &f->loop, &f->options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new_on_loop(NULL, &f->loop, &f->options), QUORLOCK_ERR_INVAL);
 }
 
 static void *none(void *arg, int fd, void (*ready)(void *, unsigned), void *of)
@@ -370,7 +370,7 @@ BARE_TEST(a_loop_may_be_out_of_memory)
         if (what == 0) loop.watch_new = none;
         if (what == 1) loop.timer_new = no_timer;
         if (what == 2) loop.task_new = no_timer;
-        assert_int_equal(quorlock_client_new_on(&client, &loop, &f->options), QUORLOCK_NOMEM);
+        assert_int_equal(quorlock_client_new_on_loop(&client, &loop, &f->options), QUORLOCK_ERR_NOMEM);
         assert_int_equal(guard_live(), 0);
     }
     assert_null(client);

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program in C++ that has nothing but what is installed: both ways to use the library, each on the nodes given. */
 #include <event2/event.h>
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
-namespace {
+namespace
+{
 
 struct Close {
-    void operator()(quorlock_blocking *client) const { quorlock_blocking_close(client); }
-    void operator()(quorlock_blocking_lock *lock) const { quorlock_blocking_free(lock); }
-    void operator()(event_base *base) const { event_base_free(base); }
+    void operator()(quorlock_sync_client *client) const
+    {
+        quorlock_sync_client_close(client);
+    }
+    void operator()(quorlock_sync_lock *lock) const
+    {
+        quorlock_sync_lock_free(lock);
+    }
+    void operator()(event_base *base) const
+    {
+        event_base_free(base);
+    }
 };
 
 void check(int status, const std::string &what)
@@ -24,27 +34,27 @@ void check(int status, const std::string &what)
 /* With a loop of its own: a lock with a fencing token, and a loss that must not come. */
 void hold(quorlock_client_options nodes, const char *error)
 {
-    quorlock_blocking *client = nullptr;
-    check(quorlock_blocking_open(&client, &nodes), error);
-    std::unique_ptr<quorlock_blocking, Close> client_owner(client);
+    quorlock_sync_client *client = nullptr;
+    check(quorlock_sync_client_new(&client, &nodes), error);
+    std::unique_ptr<quorlock_sync_client, Close> client_owner(client);
 
-    quorlock_options options = {};
+    quorlock_lock_options options = {};
     options.size = sizeof(options);
     options.wait_ms = 10000;
     options.fencing = 1;
     const char *key = "report";
     char text[256] = "";
-    quorlock_blocking_lock *lock = nullptr;
-    check(quorlock_blocking_new(&lock, client, &key, 1, &options, text, sizeof(text)), text);
-    std::unique_ptr<quorlock_blocking_lock, Close> lock_owner(lock);
+    quorlock_sync_lock *lock = nullptr;
+    check(quorlock_sync_lock_new(&lock, client, &key, 1, &options, text, sizeof(text)), text);
+    std::unique_ptr<quorlock_sync_lock, Close> lock_owner(lock);
 
-    quorlock_blocking_result result = {};
+    quorlock_sync_result result = {};
     result.size = sizeof(result);
-    auto lost = [](quorlock_blocking_lock *, const quorlock_loss *loss, void *) { std::printf("lost: %s\n", loss->text); };
-    quorlock_blocking_on_lost(lock, lost, nullptr);
-    check(quorlock_blocking_acquire(lock, &result), result.text);
-    std::printf("valid for %u ms, token %d\n", quorlock_blocking_valid_ms(lock), result.fence > 0);
-    check(quorlock_blocking_release(lock, &result), result.text);
+    auto lost = [](quorlock_sync_lock *, const quorlock_loss *loss, void *) { std::printf("lost: %s\n", loss->text); };
+    quorlock_sync_lock_set_on_lost(lock, lost, nullptr);
+    check(quorlock_sync_lock_acquire(lock, &result), result.text);
+    std::printf("valid for %u ms, token %d\n", quorlock_sync_lock_valid_ms(lock), result.fence > 0);
+    check(quorlock_sync_lock_release(lock, &result), result.text);
     std::printf("released\n");
 }
 
@@ -55,10 +65,11 @@ void look(const quorlock_client_options &nodes, const char *error)
     quorlock_client *client = nullptr;
     check(quorlock_client_new(&client, base.get(), &nodes), error);
     auto report = [](int status, const quorlock_report *said, void *arg) {
-        std::printf("%s: %s, %u answered\n", said->key, status == 0 && said->held == 0 ? "free" : "not free", said->answered);
+        std::printf("%s: %s, %u answered\n", said->key, status == 0 && said->held == 0 ? "free" : "not free",
+                    said->answered);
         quorlock_client_close(static_cast<quorlock_client *>(arg), nullptr, nullptr);
     };
-    check(quorlock_inspect(client, "report", report, client), quorlock_client_error(client));
+    check(quorlock_client_inspect(client, "report", report, client), quorlock_client_error(client));
     event_base_dispatch(base.get());
 }
 

@@ -47,7 +47,7 @@ CMAKE
     # Its names are those of functions in this library.
     cat >"$project/program.c" <<'C'
 #include <assert.h>
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -61,18 +61,18 @@ int main(int argc, char **argv)
 {
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = (const char *const *)argv + 1,
         .n_nodes = (size_t)(argc - 1), .guard = QUORLOCK_GUARD_OFF};
-    struct quorlock_options lease = {.size = sizeof(lease), .wait_ms = 30000};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *lock = NULL;
+    struct quorlock_lock_options lease = {.size = sizeof(lease), .wait_ms = 30000};
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *lock = NULL;
     char error[256] = "";
     int alive = 0;
 
     assert(++alive == 1); /* not compiled away by another project's build type */
-    if (alive != 1 || quorlock_blocking_open(&client, &options) != 0) return 1;
-    if (quorlock_blocking_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
-    if (quorlock_blocking_acquire(lock, NULL) != 0 || quorlock_blocking_release(lock, NULL) != 0) return 3;
-    quorlock_blocking_free(lock);
-    return quorlock_blocking_close(client);
+    if (alive != 1 || quorlock_sync_client_new(&client, &options) != 0) return 1;
+    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
+    if (quorlock_sync_lock_acquire(lock, NULL) != 0 || quorlock_sync_lock_release(lock, NULL) != 0) return 3;
+    quorlock_sync_lock_free(lock);
+    return quorlock_sync_client_close(client);
 }
 C
     printf '#!/bin/sh\ncase "$*" in *hiredis*) exit 1 ;; esac\nexec pkg-config "$@"\n' >"$work/pkg-config"

@@ -12,7 +12,8 @@
 
 #include <quorlock/quorlock.hpp>
 
-namespace {
+namespace
+{
 
 using namespace std::chrono_literals;
 using quorlockpp::client_options;
@@ -50,16 +51,17 @@ lock_options of(quorlockpp::milliseconds lease, quorlockpp::milliseconds wait = 
 /* Any client may delete a key by force. */
 void break_key(const quorlockpp::client &client, const char *key)
 {
-    CHECK(quorlock_blocking_break(client.get(), key, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+    CHECK(quorlock_sync_client_break(
+              client.get(), key, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
 }
 
 void options_are_checked(const client_options &nodes)
 {
     quorlockpp::client client(nodes);
-    CHECK(status_of([] { quorlockpp::client none{client_options{}}; }) == QUORLOCK_INVAL);
-    CHECK(status_of([&] { quorlockpp::lock(client, {}); }) == QUORLOCK_INVAL);
-    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(-1ms)); }) == QUORLOCK_INVAL);
-    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(24h * 365)); }) == QUORLOCK_INVAL);
+    CHECK(status_of([] { quorlockpp::client none{client_options{}}; }) == QUORLOCK_ERR_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {}); }) == QUORLOCK_ERR_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(-1ms)); }) == QUORLOCK_ERR_INVAL);
+    CHECK(status_of([&] { quorlockpp::lock(client, {"key"}, of(24h * 365)); }) == QUORLOCK_ERR_INVAL);
     try {
         quorlockpp::lock(client, {"key"}, of(31s));
         CHECK(false);
@@ -76,13 +78,14 @@ void each_option_reaches_c()
     std::tie(lease, wait, max_hold, keep) = std::make_tuple(1ms, 2ms, 3ms, 4ms);
     std::tie(owner, permits, fencing, shared, fair) = std::make_tuple("5", 6U, true, true, true);
     std::tie(c.renew_ms, c.lease_ms) = std::make_tuple(7U, 99U);
-    const quorlock_options of_lock = quorlockpp::detail::to_c(lock);
+    const quorlock_lock_options of_lock = quorlockpp::detail::to_c(lock);
     CHECK(of_lock.lease_ms == 1 && of_lock.wait_ms == 2 && of_lock.max_hold_ms == 3 && of_lock.keep_ms == 4);
     CHECK(std::string(of_lock.owner) == "5" && of_lock.permits == 6 && of_lock.renew_ms == 7);
     CHECK(of_lock.fencing != 0 && of_lock.shared == QUORLOCK_SHARED_ALL && of_lock.fair != 0);
 
     client_options client;
-    auto &[nodes, user, password, set, prefix, label, ca, cert, key, name, max_lease, node, connect, log, more, kept] = client;
+    auto &[nodes, user, password, set, prefix, label, ca, cert, key, name, max_lease, node, connect, log, more, kept] =
+        client;
     nodes = {"0"};
     std::tie(user, password, set, prefix, label) = std::make_tuple("1", "2", "3", "4", "5");
     std::tie(ca, cert, key, name) = std::make_tuple("6", "7", "8", "9");
@@ -93,7 +96,7 @@ void each_option_reaches_c()
     std::string text;
     const auto pointers = quorlockpp::detail::pointers(nodes);
     const quorlock_client_options got = quorlockpp::detail::to_c(client, pointers, calls, text);
-    const char *const texts[] = {got.nodes[0],  got.user,   got.password, got.set_name, got.key_prefix,
+    const char *const texts[] = {got.nodes[0],    got.user,   got.password, got.set_name, got.key_prefix,
                                  got.owner_label, got.tls_ca, got.tls_cert, got.tls_key,  got.tls_name};
     for (std::size_t i = 0; i < std::size(texts); i++) CHECK(std::string(texts[i]) == std::to_string(i));
     CHECK(got.max_lease_ms == 10 && got.node_timeout_ms == 11 && got.connect_timeout_ms == 12 && got.drift_ppm == 13);
@@ -110,13 +113,13 @@ void a_file_gives_options(const client_options &nodes)
 
     for (const std::string &node : nodes.nodes) text += node + ",";
     CHECK(file != nullptr && std::fputs(text.c_str(), file) >= 0 && std::fclose(file) == 0);
-    CHECK(quorlockpp::load("c", name).c.policy == QUORLOCK_ALL);
+    CHECK(quorlockpp::load("c", name).c.policy == QUORLOCK_POLICY_ALL);
     CHECK(quorlockpp::load("", name).c.n_nodes == nodes.nodes.size());
-    CHECK(status_of([&] { quorlockpp::load("d", name); }) == QUORLOCK_INVAL);
+    CHECK(status_of([&] { quorlockpp::load("d", name); }) == QUORLOCK_ERR_INVAL);
     {
         auto options = quorlockpp::load("c", name);
         const auto forgotten = options.settings.use_count();
-        options.c.policy = QUORLOCK_MAJORITY;
+        options.c.policy = QUORLOCK_POLICY_MAJORITY;
         options.c.guard = QUORLOCK_GUARD_OFF;
         options.password = "no server has it";
         quorlockpp::client client(options);
@@ -126,7 +129,7 @@ void a_file_gives_options(const client_options &nodes)
         CHECK(options.c.policy == 0 && !options.settings);
     }
     std::remove(name);
-    CHECK(status_of([&] { quorlockpp::load("c", name); }) == QUORLOCK_INVAL);
+    CHECK(status_of([&] { quorlockpp::load("c", name); }) == QUORLOCK_ERR_INVAL);
 }
 
 void a_guard_holds_and_releases(const client_options &nodes)
@@ -139,16 +142,16 @@ void a_guard_holds_and_releases(const client_options &nodes)
         guard held(first);
         CHECK(held.valid() > 0ms && held.valid() <= 10s);
         CHECK(held.granted().fence > 0 && held.granted().token[0] != '\0' && held.granted().slot == 0);
-        CHECK(status_of([&] { other.acquire(); }) == QUORLOCK_HELD);
+        CHECK(status_of([&] { other.acquire(); }) == QUORLOCK_ERR_HELD);
         guard moved(std::move(held));
         moved.check();
         CHECK(moved.valid() > 0ms);
     }
     CHECK(first.valid() == 0ms);
-    CHECK(status_of([&] { first.release(); }) == QUORLOCK_LOST);
+    CHECK(status_of([&] { first.release(); }) == QUORLOCK_ERR_LOST);
     other.acquire();
     other.release();
-    CHECK(status_of([&] { other.acquire(), other.acquire(); }) == QUORLOCK_STATE);
+    CHECK(status_of([&] { other.acquire(), other.acquire(); }) == QUORLOCK_ERR_STATE);
     other.release();
     quorlockpp::client moved_to(std::move(client));
     quorlockpp::lock again(moved_to, {"one"});
@@ -170,16 +173,17 @@ void work_returns_throws_and_is_told_of_a_loss(const client_options &nodes)
     }
     client.with("work", of(10s), [&](guard &) {
         runs++;
-        CHECK(status_of([&] { client.with("work", {}, [&](guard &) { runs = 99; }); }) == QUORLOCK_HELD);
+        CHECK(status_of([&] { client.with("work", {}, [&](guard &) { runs = 99; }); }) == QUORLOCK_ERR_HELD);
     });
     CHECK(runs == 2);
-    CHECK(status_of([&] { client.with("work", of(10s), [&](guard &) { break_key(client, "work"); }); }) == QUORLOCK_LOST);
+    CHECK(status_of([&] { client.with("work", of(10s), [&](guard &) { break_key(client, "work"); }); }) ==
+          QUORLOCK_ERR_LOST);
     CHECK(status_of([&] {
               client.with("work", of(2s), [&](guard &held) {
                   break_key(client, "work");
                   for (;; std::this_thread::sleep_for(1ms)) held.check();
               });
-          }) == QUORLOCK_LOST);
+          }) == QUORLOCK_ERR_LOST);
 }
 
 void a_loss_runs_a_lambda(const client_options &nodes)
@@ -196,10 +200,12 @@ void a_loss_runs_a_lambda(const client_options &nodes)
     while (lost.valid() > 0ms) std::this_thread::sleep_for(1ms);
     lost.on_lost(nullptr); /* after this the lambda does not run, or has ended */
     CHECK(!text.empty());
-    CHECK(status_of([&] { lost.release(); }) == QUORLOCK_LOST);
+    CHECK(status_of([&] { lost.release(); }) == QUORLOCK_ERR_LOST);
     client.shutdown();
-    CHECK(status_of([&] { lost.acquire(); }) == QUORLOCK_CLOSED);
-    { const quorlockpp::client ends(std::move(client)); }
+    CHECK(status_of([&] { lost.acquire(); }) == QUORLOCK_ERR_CLOSED);
+    {
+        const quorlockpp::client ends(std::move(client));
+    }
     CHECK(!lines.empty());
     CHECK(lost.valid() == 0ms); /* it outlives its client */
 }
@@ -213,7 +219,7 @@ void callbacks_are_lambdas(const client_options &nodes)
         quorlockpp::async::client client(base, nodes);
         quorlockpp::async::lock first(client, {"async"}, of(10s)), left(client, {"left"});
         auto second = std::make_unique<quorlockpp::async::lock>(client, std::vector<std::string>{"async"}, of(2s, 20s));
-        CHECK(status_of([&] { first.release(); }) == QUORLOCK_STATE);
+        CHECK(status_of([&] { first.release(); }) == QUORLOCK_ERR_STATE);
         second->on_lost([&](const quorlock_loss &) {
             said += "lost ";
             second.reset();
@@ -226,19 +232,20 @@ void callbacks_are_lambdas(const client_options &nodes)
             second->acquire([&](const quorlock_result &granted) {
                 CHECK(granted.status == 0);
                 said += "second ";
-                CHECK(quorlock_break(client.get(), "async", [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+                CHECK(quorlock_client_break(
+                          client.get(), "async", [](int, const quorlock_report *, void *) {}, nullptr) == 0);
             });
         });
-        CHECK(status_of([&] { first.acquire(nullptr); }) == QUORLOCK_BUSY);
+        CHECK(status_of([&] { first.acquire(nullptr); }) == QUORLOCK_ERR_BUSY);
         event_base_dispatch(base);
         CHECK(said == "first second lost closed");
         CHECK(left.valid() == 0ms && !left.cancel()); /* it outlives its client */
-        CHECK(status_of([&] { left.acquire(nullptr); }) == QUORLOCK_CLOSED);
+        CHECK(status_of([&] { left.acquire(nullptr); }) == QUORLOCK_ERR_CLOSED);
     }
     {
         quorlockpp::async::client ends([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); },
                                        nodes);
-        CHECK(status_of([&] { quorlockpp::async::client none(base, client_options{}); }) == QUORLOCK_INVAL);
+        CHECK(status_of([&] { quorlockpp::async::client none(base, client_options{}); }) == QUORLOCK_ERR_INVAL);
     }
     event_base_dispatch(base); /* until it is closed */
     event_base_free(base);

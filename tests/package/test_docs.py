@@ -58,7 +58,7 @@ def main():
         wanted = {f"src/man/{page.name}.html" for page in (source / "src/man").iterdir()}
         faults += [f"{name} is missing" for name in wanted | {"README.html", "cluster/acquire.svg", "cluster/chaos.svg"}
                    if name not in made]
-        if 'href="quorlock_new.3.html"' not in (out / "src/man/quorlock.3.html").read_text(encoding="utf-8"):
+        if 'href="quorlock_lock_new.3.html"' not in (out / "src/man/quorlock.3.html").read_text(encoding="utf-8"):
             faults.append("a page of the manual does not link to another one")
     print("\n".join(faults))
     return int(bool(faults))

@@ -114,9 +114,9 @@ def check_bites(text, pages, sources):
     changes = [
         (text + "\nQUORLOCK_API int quorlock_forgotten(void);\n", "quorlock_forgotten: no page"),
         (text.replace("uint32_t wait_ms;", "uint32_t wait_ms, lease;"), "what lease is"),
-        (text.replace("QUORLOCK_ALL = 1,", "QUORLOCK_ALL = 1,\n    QUORLOCK_FORGOTTEN = 2,"), "QUORLOCK_FORGOTTEN: no page"),
-        (text.replace("int quorlock_cancel(quorlock *lock)", "int quorlock_cancel(quorlock *lock, int how)"), "prototype of quorlock_cancel"),
-        (text.replace("quorlock_fence(", "quorlock_fenced("), "quorlock_fence is no function"),
+        (text.replace("QUORLOCK_POLICY_ALL = 1,", "QUORLOCK_POLICY_ALL = 1,\n    QUORLOCK_FORGOTTEN = 2,"), "QUORLOCK_FORGOTTEN: no page"),
+        (text.replace("int quorlock_lock_cancel(quorlock_lock *lock)", "int quorlock_lock_cancel(quorlock_lock *lock, int how)"), "prototype of quorlock_lock_cancel"),
+        (text.replace("quorlock_lock_fence(", "quorlock_fenced("), "quorlock_lock_fence is no function"),
         (text + "".join(of_adapters("static inline struct quorlock_loop quorlock_loop_forgotten(void)\n{\n")),
          "quorlock_loop_forgotten: no page"),
     ]

@@ -129,25 +129,25 @@ run_a_command() {
 
 run_a_program() {
     cat >"$work/program.c" <<'C'
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 #include <stdio.h>
 
 int main(int argc, char **argv)
 {
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = (const char *const *)argv + 1,
         .n_nodes = (size_t)(argc - 1)};
-    struct quorlock_options lease = {.size = sizeof(lease), .fencing = 1};
-    quorlock_blocking *client = NULL;
-    quorlock_blocking_lock *lock = NULL;
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_lock_options lease = {.size = sizeof(lease), .fencing = 1};
+    quorlock_sync_client *client = NULL;
+    quorlock_sync_lock *lock = NULL;
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     char error[256] = "";
 
-    if (quorlock_blocking_open(&client, &options) != 0) return 1;
-    if (quorlock_blocking_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
-    if (quorlock_blocking_acquire(lock, &result) != 0 || result.fence == 0) return 3;
-    if (quorlock_blocking_release(lock, NULL) != 0) return 4;
-    quorlock_blocking_free(lock);
-    return quorlock_blocking_close(client);
+    if (quorlock_sync_client_new(&client, &options) != 0) return 1;
+    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
+    if (quorlock_sync_lock_acquire(lock, &result) != 0 || result.fence == 0) return 3;
+    if (quorlock_sync_lock_release(lock, NULL) != 0) return 4;
+    quorlock_sync_lock_free(lock);
+    return quorlock_sync_client_close(client);
 }
 C
     musl-gcc -O0 -I"$source_dir/include" "$work/program.c" -o "$work/shared" -L"$work/build/lib" -lquorlock \

@@ -19,7 +19,7 @@ leads = quorlock.Client(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=
 mine = client.candidate(KEY)
 
 def term_of(candidate):
-    return quorlock._library.library.quorlock_blocking_candidate_term(candidate._handle)
+    return quorlock._library.library.quorlock_sync_candidate_term(candidate._handle)
 
 def interrupt(pause_s):
     wait_for(lambda: client._calls)
@@ -151,7 +151,7 @@ class Election(test_python.PythonCase):
                 term = leader.term
                 self.take_away()
                 # It is elected again by itself, but not for this block.
-                wait_for(lambda: library.quorlock_blocking_candidate_term(leader._handle) > term)
+                wait_for(lambda: library.quorlock_sync_candidate_term(leader._handle) > term)
                 self.assertFalse(leader.leading)
                 self.assertTrue(leader.deposed)
                 self.assertIn("deposed", repr(leader))

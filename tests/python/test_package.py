@@ -180,8 +180,8 @@ def check_structs(source, library, folder):
     os.environ["QUORLOCK_LIBRARY"] = library
     sys.path.insert(0, os.path.join(source, "src", "python"))
     from quorlock import _client, _election, _library, _lock, _observer  # pylint: disable=import-outside-toplevel
-    pairs = [(_client.Options, "quorlock_client_options"), (_lock.Options, "quorlock_options"),
-             (_library.Result, "quorlock_blocking_result"), (_library.Event, "quorlock_event"),
+    pairs = [(_client.Options, "quorlock_client_options"), (_lock.Options, "quorlock_lock_options"),
+             (_library.Result, "quorlock_sync_result"), (_library.Event, "quorlock_event"),
              (_observer.Options, "quorlock_observer_options"),
              (_election.Options, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
              (_library.NodeReport, "quorlock_node_report"), (_library.Report, "quorlock_report")]
@@ -204,7 +204,7 @@ def check_structs(source, library, folder):
         lines.append(f'printf("{name} %u\\n", (unsigned)QUORLOCK_{name});')
     program = os.path.join(folder, "structs.c")
     with open(program, "w", encoding="utf-8") as file:
-        file.write("#include <quorlock/blocking.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n"
+        file.write("#include <quorlock/sync.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n"
                    + "\n".join(lines) + "\n}\n")
     built = run(os.environ.get("CC") or "cc", "-I", os.path.join(source, "include"), program, "-o", program[:-2])
     check(built.returncode == 0, built.stderr)

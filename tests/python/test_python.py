@@ -148,15 +148,15 @@ class Modes(PythonCase):
             def __getattr__(self, name):
                 return getattr(real, name)
 
-            def quorlock_blocking_adopt(self, *words):
-                status = real.quorlock_blocking_adopt(*words)
+            def quorlock_sync_lock_adopt(self, *words):
+                status = real.quorlock_sync_lock_adopt(*words)
                 os.kill(os.getpid(), signal.SIGINT)
                 canceled.wait()
                 return status
 
-            def quorlock_blocking_cancel(self, handle):
+            def quorlock_sync_lock_cancel(self, handle):
                 canceled.set()
-                return real.quorlock_blocking_cancel(handle)
+                return real.quorlock_sync_lock_cancel(handle)
 
         real = _lock.library
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))

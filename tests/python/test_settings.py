@@ -71,7 +71,7 @@ class Settings(test_python.PythonCase):
                          "credentials": bool(found.credentials)})
             return -1
         functions = {name: getattr(_library.library, name) for name in _library.FUNCTIONS}
-        fake = types.SimpleNamespace(**{**functions, "quorlock_blocking_open": look})
+        fake = types.SimpleNamespace(**{**functions, "quorlock_sync_client_new": look})
         with unittest.mock.patch.object(_client, "library", fake), self.assertRaises(Invalid):
             quorlock.Client(*arguments, **given)
         return seen[0]

@@ -34,8 +34,8 @@ class Library:
     def __getattr__(self, name):
         return getattr(real, name)
 
-    def quorlock_blocking_free(self, handle):
-        real.quorlock_blocking_free(handle)
+    def quorlock_sync_lock_free(self, handle):
+        real.quorlock_sync_lock_free(handle)
         made.append(client.lock(KEY, lease_ms=600))
         reused.append(made[-1]._handle == handle)
 

@@ -235,10 +235,10 @@ class Words(test_python.PythonCase):
 
         values, checked = {int: 7, bool: True, type(None): "text"}, 0
         for module, function, struct, kind, make in [
-                (_lock, "quorlock_blocking_new", _lock.Options, quorlock.Lock, self.lock),
-                (_client, "quorlock_blocking_open", _client.Options, quorlock.Client,
+                (_lock, "quorlock_sync_lock_new", _lock.Options, quorlock.Lock, self.lock),
+                (_client, "quorlock_sync_client_new", _client.Options, quorlock.Client,
                  lambda **more: quorlock.Client("a:1", **more)),
-                (_election, "quorlock_blocking_candidate_new", _election.Options, quorlock.Candidate,
+                (_election, "quorlock_sync_candidate_new", _election.Options, quorlock.Candidate,
                  lambda **more: self.client.candidate(self.key, **more))]:
             names = {name for name, _ in struct._fields_} - {"nodes", "shared", "credentials", "log", "policy", "dialect", "guard", "allow_eviction"}
             for name, parameter in inspect.signature(kind.__init__).parameters.items():

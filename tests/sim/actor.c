@@ -134,15 +134,16 @@ static void begin_acquire(struct actor *actor)
     }
     status = user_acquire(actor, passing_take(actor));
     /* No attempt, and so no owner token, without random bytes. */
-    if (status == QUORLOCK_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
+    if (status == QUORLOCK_ERR_STATE && process_lacks_random(actor_process(actor)) && actor->plan->owner == 0) {
         actor->world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
         act_in(actor, AGAIN_US);
         return;
     }
     /* Other holds of the owner may stand in the way, be lost, or have come to their longest hold. */
-    if (status == QUORLOCK_NOMEM || (actor->plan->owner != 0 && (status == QUORLOCK_LOST || status == QUORLOCK_INVAL ||
-                                                                 status == QUORLOCK_STATE))) {
-        actor->world->totals->of[TOTAL_NESTED_FAILED] += status != QUORLOCK_NOMEM;
+    if (status == QUORLOCK_ERR_NOMEM ||
+        (actor->plan->owner != 0 &&
+         (status == QUORLOCK_ERR_LOST || status == QUORLOCK_ERR_INVAL || status == QUORLOCK_ERR_STATE))) {
+        actor->world->totals->of[TOTAL_NESTED_FAILED] += status != QUORLOCK_ERR_NOMEM;
         act_in(actor, AGAIN_US);
         return;
     }
@@ -190,12 +191,12 @@ static void begin_extend(struct actor *actor)
     status = user_extend(actor, lease_ms);
     /* It may have been lost, or come to its longest hold, a moment ago; another handle of its owner may extend it, or
      * have made it longer. */
-    if (status == QUORLOCK_STATE ||
-        (actor->plan->owner != 0 && (status == QUORLOCK_BUSY || status == QUORLOCK_INVAL))) {
+    if (status == QUORLOCK_ERR_STATE ||
+        (actor->plan->owner != 0 && (status == QUORLOCK_ERR_BUSY || status == QUORLOCK_ERR_INVAL))) {
         act_in(actor, draw(actor, lease_us(actor) / 4));
         return;
     }
-    if (status == QUORLOCK_NOMEM) {
+    if (status == QUORLOCK_ERR_NOMEM) {
         act_in(actor, AGAIN_US);
         return;
     }
@@ -212,8 +213,8 @@ static void cancel(struct actor *actor)
 static void misuse(struct actor *actor)
 {
     bool plain = actor->plan->owner == 0;
-    int status = QUORLOCK_STATE;
-    int expected = QUORLOCK_STATE;
+    int status = QUORLOCK_ERR_STATE;
+    int expected = QUORLOCK_ERR_STATE;
 
     switch (rng_below(&actor->rng, 4)) {
     case 0:
@@ -221,12 +222,12 @@ static void misuse(struct actor *actor)
         if (plain && !actor->no_lost && judge_is_open(actor)) status = user_acquire(actor, NULL);
         break;
     case 1:
-        expected = QUORLOCK_INVAL;
+        expected = QUORLOCK_ERR_INVAL;
         status = plain ? user_extend(actor, actor->world->plan->max_lease_ms + 1) : expected;
         break;
     case 2:
-        expected = QUORLOCK_INVAL;
-        status = quorlock_inspect(actor_client(actor)->client, "", NULL, NULL);
+        expected = QUORLOCK_ERR_INVAL;
+        status = quorlock_client_inspect(actor_client(actor)->client, "", NULL, NULL);
         break;
     default: status = user_cancel(actor); break;
     }

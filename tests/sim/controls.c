@@ -34,8 +34,8 @@
  *
  * Faults that users met and this simulator cannot make, with the tests that cover them: TLS and its files
  * (redis.test_tls), rights that are taken away and come back (redis.test_refusals), the thread of a lookup and fork()
- * (unit.test_resolve, redis.test_blocking_end), the warden and the command's child (redis.test_supervision). The
- * threads of the blocking functions have a simulator of their own, in threads/.
+ * (unit.test_resolve, redis.test_sync_end), the warden and the command's child (redis.test_supervision). The
+ * threads of the sync functions have a simulator of their own, in threads/.
  */
 struct control {
     const char *name;

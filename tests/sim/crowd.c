@@ -26,7 +26,7 @@ bool crowd_is_done(const struct user_client *client)
     return client->crowd.done == client->crowd.n;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct promise *promise = arg;
     struct crowd *crowd = &client_of(promise)->crowd;
@@ -35,7 +35,7 @@ static void on_released(quorlock *lock, const struct quorlock_result *result, vo
     if (!user_kept(promise) || crowd->locks[promise->flood] != lock) return;
     crowd->locks[promise->flood] = NULL;
     crowd->done++;
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
 static void release(struct user_client *client, uint32_t i)
@@ -46,12 +46,12 @@ static void release(struct user_client *client, uint32_t i)
     promise->flood = i;
     client->crowd.held[i] = false;
     rare_released(client->world, client->index);
-    if (quorlock_release(client->crowd.locks[i], on_released, promise) == QUORLOCK_OK) return;
+    if (quorlock_lock_release(client->crowd.locks[i], on_released, promise) == QUORLOCK_OK) return;
     user_drop(promise);
     judge_violated(client->world, I6_TOLD_ONCE, "client %u: lock %u of many cannot be released", client->index, i);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct user_client *client = arg;
     struct world *world = client->world;
@@ -64,7 +64,7 @@ static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
     }
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct promise *promise = arg;
     struct user_client *client = client_of(promise);
@@ -74,13 +74,14 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
 
     if (!user_kept(promise) || crowd->locks == NULL || crowd->locks[promise->flood] != lock) return;
     if (result->status != QUORLOCK_OK) {
-        if (result->status != QUORLOCK_CANCELED && result->status != QUORLOCK_CLOSED && world->plan->n_faults == 0) {
+        if (result->status != QUORLOCK_ERR_CANCELED && result->status != QUORLOCK_ERR_CLOSED &&
+            world->plan->n_faults == 0) {
             judge_violated(world, I11_OWN_LOAD, "client %u: one of many locks is refused (%s), and nothing failed",
                            client->index, result->text);
         }
         crowd->locks[promise->flood] = NULL;
         crowd->done++;
-        quorlock_free(lock);
+        quorlock_lock_free(lock);
         return;
     }
     world->totals->of[TOTAL_FLOODED]++;
@@ -95,14 +96,14 @@ static void begin_one(struct user_client *client, uint32_t i)
 {
     struct world *world = client->world;
     struct crowd *crowd = &client->crowd;
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = world->plan->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
     struct promise *promise;
     char name[32];
     const char *const keys[] = {name};
 
     (void)snprintf(name, sizeof(name), "f%u.%u", client->index, i);
-    if (quorlock_new(&crowd->locks[i], client->client, keys, 1, &options) != QUORLOCK_OK) {
+    if (quorlock_lock_new(&crowd->locks[i], client->client, keys, 1, &options) != QUORLOCK_OK) {
         crowd->done++;
         crowd->locks[i] = NULL;
         return;
@@ -110,10 +111,10 @@ static void begin_one(struct user_client *client, uint32_t i)
     promise = user_promise(world, client->index, NULL, PROMISE_ACQUIRE, NEVER);
     if (promise == NULL) return;
     promise->flood = i;
-    quorlock_on_lost(crowd->locks[i], on_lost, client);
-    if (quorlock_acquire(crowd->locks[i], on_acquired, promise) == QUORLOCK_OK) return;
+    quorlock_lock_set_on_lost(crowd->locks[i], on_lost, client);
+    if (quorlock_lock_acquire(crowd->locks[i], on_acquired, promise) == QUORLOCK_OK) return;
     user_drop(promise);
-    quorlock_free(crowd->locks[i]);
+    quorlock_lock_free(crowd->locks[i]);
     crowd->locks[i] = NULL;
     crowd->done++;
 }
@@ -159,7 +160,7 @@ void crowd_begin(struct user_client *client)
 
     if (n == 0 || client->life > 1 || world->phase != PHASE_FAULTS) return;
     *crowd = (struct crowd){.n = n, .moment = {.happen = on_moment, .arg = client}};
-    crowd->locks = room(n, sizeof(quorlock *));
+    crowd->locks = room(n, sizeof(quorlock_lock *));
     crowd->held = room(n, sizeof(crowd->held[0]));
     crowd->hold_until_us = room(n, sizeof(crowd->hold_until_us[0]));
     queue_set(&world->queue, &crowd->moment, world_now(world) + rng_below(&client->rng, 2000 * MS));

@@ -177,7 +177,8 @@ static void on_leader(quorlock_observer *observer, const struct quorlock_leader 
 static void expect(struct electorate *of, const char *call, int status)
 {
     if (status == QUORLOCK_OK || !is_here(of)) return;
-    if (status == QUORLOCK_NOMEM || (status == QUORLOCK_STATE && process_lacks_random(process_at_home(of)))) return;
+    if (status == QUORLOCK_ERR_NOMEM || (status == QUORLOCK_ERR_STATE && process_lacks_random(process_at_home(of))))
+        return;
     judge_violated(of->world, UNEXPLAINED, "client %u: %s answered %s: %s", of->client, call,
                    quorlock_status_name(status), quorlock_client_error(of->world->clients[of->client].client));
 }
@@ -204,12 +205,12 @@ static void make_observer(struct electorate *of)
         .size = sizeof(options), .changed = on_leader, .arg = of, .poll_ms = of->world->plan->lease_ms / 2};
 
     of->newest = of->newest_owner = of->known_term = 0;
-    expect(of, "observe", quorlock_observe(&of->observer, of->world->clients[of->client].client, NAME, &options));
+    expect(of, "observe", quorlock_observer_new(&of->observer, of->world->clients[of->client].client, NAME, &options));
 }
 
 static void stand(struct electorate *of)
 {
-    int status = quorlock_stand(of->candidate);
+    int status = quorlock_candidate_stand(of->candidate);
 
     expect(of, "stand", status);
     of->standing = status == QUORLOCK_OK;
@@ -238,13 +239,14 @@ static void free_observer(struct electorate *of)
 static void take_plainly(struct electorate *of)
 {
     const char *const name = NAME;
-    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = of->world->plan->lease_ms};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = of->world->plan->lease_ms};
 
     if (of->plain != NULL) {
-        quorlock_free(of->plain);
+        quorlock_lock_free(of->plain);
         of->plain = NULL;
-    } else if (quorlock_new(&of->plain, of->world->clients[of->client].client, &name, 1, &options) == QUORLOCK_OK) {
-        (void)quorlock_acquire(of->plain, NULL, NULL);
+    } else if (quorlock_lock_new(&of->plain, of->world->clients[of->client].client, &name, 1, &options) ==
+               QUORLOCK_OK) {
+        (void)quorlock_lock_acquire(of->plain, NULL, NULL);
     }
 }
 
@@ -252,7 +254,7 @@ static void stop(struct electorate *of)
 {
     if (of->candidate != NULL) free_candidate(of);
     if (of->observer != NULL) free_observer(of);
-    if (of->plain != NULL) quorlock_free(of->plain);
+    if (of->plain != NULL) quorlock_lock_free(of->plain);
     of->plain = NULL;
 }
 
@@ -260,7 +262,7 @@ static void resign(struct electorate *of)
 {
     TRACE(of->world, "client %u  < resigns", of->client);
     close_window(of);
-    (void)quorlock_resign(of->candidate);
+    (void)quorlock_candidate_resign(of->candidate);
 }
 
 /* A callback may do anything. */
@@ -392,7 +394,7 @@ void election_killed(struct process *process)
 /* A client that lists one server twice never leads, and one of all nodes perhaps not. */
 static bool counts(const struct world *world, uint32_t client)
 {
-    return !world->plan->clients[client].twins && world->plan->clients[client].policy != QUORLOCK_ALL;
+    return !world->plan->clients[client].twins && world->plan->clients[client].policy != QUORLOCK_POLICY_ALL;
 }
 
 /* Somebody leads, and all observers know it that can. */

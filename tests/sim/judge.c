@@ -3,7 +3,7 @@
  * judge.c - the invariants, seen from outside: by what users are told, and by what servers hold
  *
  * A validity window opens in the callback of a grant. It ends at the first of these: a call of release, free or close;
- * the end that a reported loss leaves; the end of the last value of quorlock_valid_ms(), by the machine's clock.
+ * the end that a reported loss leaves; the end of the last value of quorlock_lock_valid_ms(), by the machine's clock.
  */
 #include "judge.h"
 
@@ -84,7 +84,7 @@ static uint32_t valid_ms(struct actor *actor)
     uint32_t ms;
 
     actor->world->judging = true;
-    ms = quorlock_valid_ms(actor->lock);
+    ms = quorlock_lock_valid_ms(actor->lock);
     actor->world->judging = false;
     judge_shown(actor_process(actor), &actor->shown, &actor_client(actor)->clock, ms);
     return ms;
@@ -321,7 +321,7 @@ static bool is_nested(struct actor *actor)
 
 static void open_window(struct actor *actor, const struct quorlock_result *result)
 {
-    const char *token = quorlock_token(actor->lock);
+    const char *token = quorlock_lock_token(actor->lock);
     struct window *window = &actor->window;
 
     if (token == NULL || result->token == NULL || strcmp(token, result->token) != 0) {
@@ -334,7 +334,7 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
                                        .permits = (uint8_t)actor->plan->options.permits},
                               .open = true,
                               .token_hash = world_hash(token, strlen(token)),
-                              .fence = quorlock_fence(actor->lock),
+                              .fence = quorlock_lock_fence(actor->lock),
                               .granted_us = process_now_us(actor_process(actor)),
                               .until_us = process_now_us(actor_process(actor)) + valid_ms(actor) * MS};
     window->asked_us = window->until_us - MS * actor->plan->options.lease_ms;
@@ -418,7 +418,7 @@ void judge_given_back(struct actor *actor, const char *action)
 
 /* ---- losses ---- */
 
-static bool somebody(const struct actor *actor, bool (*is_so)(const struct quorlock_options *))
+static bool somebody(const struct actor *actor, bool (*is_so)(const struct quorlock_lock_options *))
 {
     const struct world *world = actor->world;
 
@@ -431,12 +431,12 @@ static bool somebody(const struct actor *actor, bool (*is_so)(const struct quorl
     return false;
 }
 
-static bool is_bounded(const struct quorlock_options *options)
+static bool is_bounded(const struct quorlock_lock_options *options)
 {
     return options->max_hold_ms != 0;
 }
 
-static bool is_unrenewed(const struct quorlock_options *options)
+static bool is_unrenewed(const struct quorlock_lock_options *options)
 {
     return options->renew_ms == QUORLOCK_RENEW_NEVER;
 }
@@ -453,27 +453,27 @@ static bool nothing_fails(const struct world *world)
 
 static void check_reason(struct actor *actor, int reason)
 {
-    static const enum total of[] = {[QUORLOCK_LOST_EXPIRED] = TOTAL_LOST_EXPIRED,
-                                    [QUORLOCK_LOST_GONE] = TOTAL_LOST_GONE,
-                                    [QUORLOCK_LOST_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
-                                    [QUORLOCK_LOST_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
-                                    [QUORLOCK_LOST_CLOCK] = TOTAL_LOST_CLOCK};
+    static const enum total of[] = {[QUORLOCK_LOSS_EXPIRED] = TOTAL_LOST_EXPIRED,
+                                    [QUORLOCK_LOSS_GONE] = TOTAL_LOST_GONE,
+                                    [QUORLOCK_LOSS_MAX_HOLD] = TOTAL_LOST_MAX_HOLD,
+                                    [QUORLOCK_LOSS_NOT_RENEWED] = TOTAL_LOST_NOT_RENEWED,
+                                    [QUORLOCK_LOSS_CLOCK] = TOTAL_LOST_CLOCK};
     struct world *world = actor->world;
 
-    if (reason < QUORLOCK_LOST_EXPIRED || reason > QUORLOCK_LOST_CLOCK) {
+    if (reason < QUORLOCK_LOSS_EXPIRED || reason > QUORLOCK_LOSS_CLOCK) {
         judge_violated(world, UNEXPLAINED, "actor %u loses its lock for reason %d", actor->index, reason);
         return;
     }
     world->totals->of[of[reason]]++;
-    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_MAX_HOLD && !somebody(actor, is_bounded),
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOSS_MAX_HOLD && !somebody(actor, is_bounded),
                 "comes to the end of a hold that has none");
-    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_NOT_RENEWED && !somebody(actor, is_unrenewed),
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOSS_NOT_RENEWED && !somebody(actor, is_unrenewed),
                 "is not renewed, but it asked for renewals");
-    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOST_CLOCK && !world->plan->outside,
+    violated_if(actor, UNEXPLAINED, reason == QUORLOCK_LOSS_CLOCK && !world->plan->outside,
                 "is told that clocks stepped that never did");
     violated_if(actor, SERVERS_KEEP, actor->plan->course.keeps, "loses its lock, although its servers keep it");
     violated_if(actor, I11_OWN_LOAD,
-                (reason == QUORLOCK_LOST_EXPIRED || reason == QUORLOCK_LOST_GONE) && nothing_fails(world) &&
+                (reason == QUORLOCK_LOSS_EXPIRED || reason == QUORLOCK_LOSS_GONE) && nothing_fails(world) &&
                     !process_stood(actor_process(actor)),
                 "loses its lock, and nothing failed");
 }
@@ -639,28 +639,28 @@ static bool is_explained(const struct promise *promise, int status)
 
     switch (status) {
     case QUORLOCK_OK:
-    case QUORLOCK_NOQUORUM: return true;
-    case QUORLOCK_CANCELED: return promise->kind <= PROMISE_EXTEND;
-    case QUORLOCK_HELD:
-    case QUORLOCK_TIMEDOUT: return acquires;
-    case QUORLOCK_LOST:
+    case QUORLOCK_ERR_NOQUORUM: return true;
+    case QUORLOCK_ERR_CANCELED: return promise->kind <= PROMISE_EXTEND;
+    case QUORLOCK_ERR_HELD:
+    case QUORLOCK_ERR_TIMEDOUT: return acquires;
+    case QUORLOCK_ERR_LOST:
         return promise->kind == PROMISE_EXTEND ||
                (acquires && (owned || (promise->actor != NULL && promise->actor->adopting != NULL)));
     /* An acquire that waits goes on, unless no node has ever let the client in. */
-    case QUORLOCK_AUTH:
+    case QUORLOCK_ERR_AUTH:
         if (!has_fault(world, FAULT_ROTATE)) return false;
         if (promise->kind >= PROMISE_INSPECT && promise->kind <= PROMISE_BOOTSTRAP) return true;
         return acquires && (promise->actor == NULL || promise->actor->plan->options.wait_ms == 0 || owned ||
                             !world->clients[promise->client].let_in);
-    case QUORLOCK_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
-    case QUORLOCK_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
-    case QUORLOCK_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
+    case QUORLOCK_ERR_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
+    case QUORLOCK_ERR_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
+    case QUORLOCK_ERR_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
     /* A writer inside of what its owner reads would wait for itself; and a hold that must be renewed for the one inside
      * of it, also when that one's callback is due after a pause, may have come to its longest. */
-    case QUORLOCK_STATE:
+    case QUORLOCK_ERR_STATE:
         return promise->kind == PROMISE_BOOTSTRAP ||
                (acquires && owned && (plan_has(plan, FEATURE_SHARED) || plan_has(plan, FEATURE_MAX_HOLD)));
-    case QUORLOCK_INVAL:
+    case QUORLOCK_ERR_INVAL:
         if (promise->kind == PROMISE_BOOTSTRAP || (acquires && is_of_two_minds(promise->actor))) return true;
         return acquires && (owned || plan->clients[promise->client].twins || plan_has(plan, FEATURE_BOOTSTRAP) ||
                             has_fault(world, FAULT_RECONFIGURE) || has_fault(world, FAULT_FLIP) ||
@@ -671,16 +671,17 @@ static bool is_explained(const struct promise *promise, int status)
 
 static void count_ended(struct totals *totals, const struct promise *promise, int status)
 {
-    static const enum total of[] = {[-QUORLOCK_HELD] = TOTAL_HELD,         [-QUORLOCK_NOQUORUM] = TOTAL_NOQUORUM,
-                                    [-QUORLOCK_TIMEDOUT] = TOTAL_TIMEDOUT, [-QUORLOCK_CANCELED] = TOTAL_CANCELED,
-                                    [-QUORLOCK_CLOSED] = TOTAL_CLOSED,     [-QUORLOCK_FOREIGN] = TOTAL_FOREIGN,
-                                    [-QUORLOCK_INVAL] = TOTAL_CONFIG,      [-QUORLOCK_NOMEM] = TOTAL_NOMEM,
-                                    [-QUORLOCK_LOST] = TOTAL_NESTED_FAILED};
+    static const enum total of[] = {
+        [-QUORLOCK_ERR_HELD] = TOTAL_HELD,         [-QUORLOCK_ERR_NOQUORUM] = TOTAL_NOQUORUM,
+        [-QUORLOCK_ERR_TIMEDOUT] = TOTAL_TIMEDOUT, [-QUORLOCK_ERR_CANCELED] = TOTAL_CANCELED,
+        [-QUORLOCK_ERR_CLOSED] = TOTAL_CLOSED,     [-QUORLOCK_ERR_FOREIGN] = TOTAL_FOREIGN,
+        [-QUORLOCK_ERR_INVAL] = TOTAL_CONFIG,      [-QUORLOCK_ERR_NOMEM] = TOTAL_NOMEM,
+        [-QUORLOCK_ERR_LOST] = TOTAL_NESTED_FAILED};
 
     if (promise->kind == PROMISE_EXTEND) {
         totals->of[status == QUORLOCK_OK ? TOTAL_EXTENDED : TOTAL_EXTEND_FAILED]++;
     } else if (promise->kind == PROMISE_RELEASE) {
-        totals->of[TOTAL_RELEASE_NOQUORUM] += status == QUORLOCK_NOQUORUM;
+        totals->of[TOTAL_RELEASE_NOQUORUM] += status == QUORLOCK_ERR_NOQUORUM;
     } else if (promise->kind == PROMISE_ACQUIRE && status < 0 && (size_t)-status < sizeof(of) / sizeof(of[0])) {
         totals->of[of[-status]]++;
     }
@@ -698,5 +699,5 @@ void judge_ended(const struct promise *promise, int status)
     }
     count_ended(world->totals, promise, status);
     world->totals->of[TOTAL_TWO_MINDS] +=
-        promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_INVAL && is_of_two_minds(promise->actor);
+        promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_ERR_INVAL && is_of_two_minds(promise->actor);
 }

@@ -30,7 +30,7 @@ uint32_t membership_quorum(const struct world *world, uint32_t client)
 {
     uint32_t n = membership_set(world, client)->n;
 
-    return world->plan->clients[client].policy == QUORLOCK_ALL ? n : n / 2 + 1;
+    return world->plan->clients[client].policy == QUORLOCK_POLICY_ALL ? n : n / 2 + 1;
 }
 
 bool membership_is_renewed(const struct world *world, const struct user_client *client)

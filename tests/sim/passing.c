@@ -68,7 +68,7 @@ void passing_refused(struct actor *actor, int status)
 
     actor->adopting = NULL;
     if (passed == NULL) return;
-    passed->waits = status != QUORLOCK_LOST;
+    passed->waits = status != QUORLOCK_ERR_LOST;
 }
 
 void passing_adopted(struct actor *actor)

@@ -164,7 +164,8 @@ static void draw_clients(struct plan *plan, struct rng *rng, enum plan_bias bias
         bool pair = rng_one_in(rng, 2);
 
         client->machine = (uint8_t)(i < plan->n_machines ? i : i - plan->n_machines);
-        client->policy = plan_has(plan, FEATURE_ALL) && !(mixed && pair) ? QUORLOCK_ALL : QUORLOCK_MAJORITY;
+        client->policy =
+            plan_has(plan, FEATURE_ALL) && !(mixed && pair) ? QUORLOCK_POLICY_ALL : QUORLOCK_POLICY_MAJORITY;
         client->guard = guard == QUORLOCK_GUARD_CONNECTION && mixed && pair ? QUORLOCK_GUARD_STRICT : guard;
         client->reconnect_min_ms = (uint32_t)rng_between(rng, 1, 50);
         /* In long runs less often: a server that loads for long is asked again and again. */
@@ -210,7 +211,8 @@ static uint32_t allowance_ms(const struct plan *plan, uint32_t lease_ms)
 }
 
 /* What the options of the library allow: a renewal must be able to come in time. */
-static void fit_schedule(const struct plan *plan, const struct plan_client *client, struct quorlock_options *options)
+static void fit_schedule(const struct plan *plan, const struct plan_client *client,
+                         struct quorlock_lock_options *options)
 {
     uint32_t allowance = allowance_ms(plan, options->lease_ms);
     uint32_t useful = options->lease_ms - allowance;
@@ -223,8 +225,8 @@ static void fit_schedule(const struct plan *plan, const struct plan_client *clie
         options->renew_ms -= options->renew_ms / 4 + 1;
 }
 
-static void draw_options(const struct plan *plan, const struct plan_client *client, struct quorlock_options *options,
-                         struct rng *rng)
+static void draw_options(const struct plan *plan, const struct plan_client *client,
+                         struct quorlock_lock_options *options, struct rng *rng)
 {
     uint32_t lease_ms = plan->lease_ms;
     bool draws[10];
@@ -232,7 +234,7 @@ static void draw_options(const struct plan *plan, const struct plan_client *clie
     for (uint32_t i = 0; i < 10; i++) draws[i] = rng_one_in(rng, 4);
     if (draws[0]) lease_ms = (uint32_t)(lease_ms * rng_between(rng, 4, 8) / 4);
     if (lease_ms > plan_shorter_max_lease_ms(plan)) lease_ms = plan_shorter_max_lease_ms(plan);
-    *options = (struct quorlock_options){.size = sizeof(*options), .lease_ms = lease_ms};
+    *options = (struct quorlock_lock_options){.size = sizeof(*options), .lease_ms = lease_ms};
     options->wait_ms = QUORLOCK_WAIT_FOREVER;
     if (plan_has(plan, FEATURE_BOUNDS) && draws[1])
         options->wait_ms = (uint32_t)rng_between(rng, PLAN_WAIT_MIN_MS, 4ull * lease_ms);

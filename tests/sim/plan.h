@@ -220,11 +220,11 @@ struct plan_course {
 
 struct plan_actor {
     uint8_t client;
-    uint8_t keys;                    /* bits */
-    uint8_t shared;                  /* those of them that it locks shared */
-    uint8_t owner;                   /* 0: none; those of one client with one number nest */
-    bool left_out;                   /* by shrinking */
-    struct quorlock_options options; /* but for the owner's name */
+    uint8_t keys;                         /* bits */
+    uint8_t shared;                       /* those of them that it locks shared */
+    uint8_t owner;                        /* 0: none; those of one client with one number nest */
+    bool left_out;                        /* by shrinking */
+    struct quorlock_lock_options options; /* but for the owner's name */
     struct plan_course course;
 };
 

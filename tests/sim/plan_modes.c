@@ -107,7 +107,7 @@ void plan_fair(struct plan *plan, struct rng *rng)
     if (plan->bias != BIAS_FAIR && (plan->bias != BIAS_NONE || !rng_one_in(rng, 3))) return;
     plan->features |= 1u << FEATURE_FAIR;
     for (uint32_t i = 0; i < plan->n_actors; i++) {
-        struct quorlock_options *options = &plan->actors[i].options;
+        struct quorlock_lock_options *options = &plan->actors[i].options;
 
         if (all || rng_one_in(rng, 2)) options->fair = 1;
     }

@@ -71,7 +71,7 @@ static void restart_servers(struct plan *plan)
     plan->loses_memory = true;
     for (uint32_t i = 0; i < PLAN_CLIENTS_MAX; i++) {
         plan->clients[i].guard = QUORLOCK_GUARD_CONNECTION;
-        plan->clients[i].policy = QUORLOCK_MAJORITY;
+        plan->clients[i].policy = QUORLOCK_POLICY_MAJORITY;
     }
     /* Two servers lose all with one of them. */
     for (uint64_t at_us = RESTARTS_US; at_us < ACTIVE_US - RESTARTS_US && plan->n_servers > 2; at_us += RESTARTS_US) {
@@ -205,7 +205,7 @@ const char *plan_scene_name(uint64_t seed)
 
 static void set_apart(struct plan *plan)
 {
-    plan->clients[plan->n_actors].policy = QUORLOCK_ALL;
+    plan->clients[plan->n_actors].policy = QUORLOCK_POLICY_ALL;
     for (uint32_t server = plan->n_actors % 2; server < plan->n_servers; server += 2) {
         struct plan_fault *fault = add_fault(plan, FAULT_SLOW, 0, FAR_US);
 
@@ -220,11 +220,11 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
     struct plan_course *course = &actor->course;
 
     *actor = (struct plan_actor){.client = (uint8_t)plan->n_actors, .keys = part->keys, .shared = part->shared};
-    actor->options = (struct quorlock_options){.size = sizeof(actor->options),
-                                               .lease_ms = plan->lease_ms,
-                                               .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                               .fencing = fencing,
-                                               .permits = part->permits};
+    actor->options = (struct quorlock_lock_options){.size = sizeof(actor->options),
+                                                    .lease_ms = plan->lease_ms,
+                                                    .wait_ms = QUORLOCK_WAIT_FOREVER,
+                                                    .fencing = fencing,
+                                                    .permits = part->permits};
     course->set = true;
     course->begin_us = part->begin_us + nth * (part->hold_us < ACTIVE_US ? part->hold_us / part->n : MS);
     course->hold_us = part->hold_us;

@@ -179,7 +179,7 @@ static int make_client(struct user_client *client)
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = nodes.list,
                                               .n_nodes = set->n,
-                                              .policy = operates ? QUORLOCK_MAJORITY : own->policy,
+                                              .policy = operates ? QUORLOCK_POLICY_MAJORITY : own->policy,
                                               .dialect = plan_has(plan, FEATURE_REDISSON) ? QUORLOCK_DIALECT_REDISSON
                                                                                           : QUORLOCK_DIALECT_PLAIN,
                                               .guard = operates ? QUORLOCK_GUARD_OFF : own->guard,
@@ -204,9 +204,10 @@ static int make_client(struct user_client *client)
 
     name_nodes(world, client->index, &nodes);
     status = client_new_on(&client->client, machine_system(process->machine), &options, &client->clock);
-    if (status == QUORLOCK_STATE && process_lacks_random(process)) {
+    if (status == QUORLOCK_ERR_STATE && process_lacks_random(process)) {
         world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
-    } else if (status != QUORLOCK_OK && status != QUORLOCK_NOMEM && world_now(world) >= process->no_memory_until_us) {
+    } else if (status != QUORLOCK_OK && status != QUORLOCK_ERR_NOMEM &&
+               world_now(world) >= process->no_memory_until_us) {
         judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error);
     }
     return status;
@@ -309,10 +310,10 @@ static void on_closed(void *arg)
 }
 
 /* Its handles are good until the end, and take no more calls. */
-static void check_closing(struct user_client *client, quorlock *const *locks)
+static void check_closing(struct user_client *client, quorlock_lock *const *locks)
 {
     for (uint32_t i = 0; i < client->world->plan->n_actors; i++) {
-        if (locks[i] == NULL || quorlock_cancel(locks[i]) == QUORLOCK_CLOSED) continue;
+        if (locks[i] == NULL || quorlock_lock_cancel(locks[i]) == QUORLOCK_ERR_CLOSED) continue;
         judge_violated(client->world, I6_TOLD_ONCE, "actor %u can cancel although its client is closing", i);
     }
 }
@@ -332,7 +333,7 @@ bool user_close(struct user_client *client, bool inside)
 {
     struct world *world = client->world;
     uint64_t bound_us = client->crowd.n > 0 ? NEVER : 3 * MS * user_timeout_ms(world, client->index);
-    quorlock *locks[PLAN_ACTORS_MAX] = {NULL};
+    quorlock_lock *locks[PLAN_ACTORS_MAX] = {NULL};
     struct promise *promise;
 
     if (client->state != CLIENT_OPEN) return false;
@@ -350,7 +351,7 @@ bool user_close(struct user_client *client, bool inside)
     client->closing = promise;
     if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_OK) {
         judge_violated(world, I6_TOLD_ONCE, "client %u cannot be closed", client->index);
-    } else if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_CLOSED) {
+    } else if (quorlock_client_close(client->client, on_closed, promise) != QUORLOCK_ERR_CLOSED) {
         judge_violated(world, I6_TOLD_ONCE, "client %u can be closed twice", client->index);
     }
     if (process_of(world, client->index)->alive) check_closing(client, locks);
@@ -379,7 +380,7 @@ void user_forget(struct user_client *client)
 int user_new(struct actor *actor)
 {
     struct world *world = actor->world;
-    struct quorlock_options options = actor->plan->options;
+    struct quorlock_lock_options options = actor->plan->options;
     const char *keys[PLAN_KEYS_MAX];
     char owner[16];
     size_t n = 0;
@@ -396,12 +397,12 @@ int user_new(struct actor *actor)
     if (actor->plan->shared == actor->plan->keys && actor->index % 2 == 0) options.shared = QUORLOCK_SHARED_ALL;
     (void)snprintf(owner, sizeof(owner), "owner %u", actor->plan->owner);
     if (actor->plan->owner != 0) options.owner = owner;
-    status = quorlock_new(&actor->lock, actor_client(actor)->client, keys, n, &options);
+    status = quorlock_lock_new(&actor->lock, actor_client(actor)->client, keys, n, &options);
     if (status == QUORLOCK_OK) {
         client_show_lock(actor->lock, &actor->shown);
         actor->handle++;
         actor->lease_ms = options.lease_ms;
-    } else if (status == QUORLOCK_NOMEM) {
+    } else if (status == QUORLOCK_ERR_NOMEM) {
         world->totals->of[TOTAL_CALLS_NOMEM]++;
     } else {
         judge_violated(world, UNEXPLAINED, "actor %u cannot make its lock: %s", actor->index,
@@ -418,7 +419,7 @@ static bool is_ours(const struct promise *promise, int status)
     if (actor->lock != NULL && promise->handle == actor->handle) return true;
     TRACE(promise->world, "actor %u  > %s of a handle that is gone: %s", actor->index,
           trace_promise((enum promise_kind)promise->kind), quorlock_status_name(status));
-    promise->world->totals->of[TOTAL_CLOSED] += status == QUORLOCK_CLOSED;
+    promise->world->totals->of[TOTAL_CLOSED] += status == QUORLOCK_ERR_CLOSED;
     if (promise->kind == PROMISE_ACQUIRE && status == QUORLOCK_OK) {
         judge_violated(promise->world, I6_TOLD_ONCE, "actor %u is granted a lock whose handle it has freed",
                        actor->index);
@@ -426,7 +427,7 @@ static bool is_ours(const struct promise *promise, int status)
     return false;
 }
 
-static void on_acquired(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct promise *promise = arg;
     struct actor *actor = promise->actor;
@@ -439,13 +440,13 @@ static void on_acquired(quorlock *lock, const struct quorlock_result *result, vo
     promise->world->rounds += result->rounds;
     TRACE(promise->world, "actor %u  > %s: %s", actor->index, quorlock_status_name(result->status), result->text);
     judge_ended(promise, result->status);
-    if (result->status == QUORLOCK_HELD) rare_refused(actor);
+    if (result->status == QUORLOCK_ERR_HELD) rare_refused(actor);
     if (result->status == QUORLOCK_OK) judge_granted(actor, result);
     if (result->status != QUORLOCK_OK) passing_refused(actor, result->status);
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_acquired(actor, result);
 }
 
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct actor *actor = arg;
     struct world *world = actor->world;
@@ -474,19 +475,19 @@ int user_acquire(struct actor *actor, const char *adopts)
 
     if (wait_ms == QUORLOCK_WAIT_FOREVER || actor_client(actor)->crowd.n > 0) bound_us = NEVER;
     promise = user_promise(world, actor->plan->client, actor, PROMISE_ACQUIRE, bound_us);
-    if (promise == NULL) return QUORLOCK_NOMEM;
+    if (promise == NULL) return QUORLOCK_ERR_NOMEM;
     if (actor->holds == 0) {
         actor->no_lost = world->plan->bias == BIAS_NONE && rng_one_in(&actor->rng, 16);
-        quorlock_on_lost(actor->lock, actor->no_lost ? NULL : on_lost, actor);
+        quorlock_lock_set_on_lost(actor->lock, actor->no_lost ? NULL : on_lost, actor);
     }
-    status = adopts != NULL ? quorlock_adopt(actor->lock, adopts, on_acquired, promise)
-                            : quorlock_acquire(actor->lock, on_acquired, promise);
+    status = adopts != NULL ? quorlock_lock_adopt(actor->lock, adopts, on_acquired, promise)
+                            : quorlock_lock_acquire(actor->lock, on_acquired, promise);
     TRACE(world, "actor %u  < %s%s: %s", actor->index, adopts != NULL ? "adopts" : "acquires",
           nested ? " once more" : "", quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
         passing_refused(actor, status);
         user_drop(promise);
-        world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_NOMEM;
+        world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_ERR_NOMEM;
     }
     /* An acquire anew gives up what was lost, also where it fails. */
     if (actor->lost && actor->plan->owner == 0) {
@@ -501,7 +502,7 @@ int user_acquire(struct actor *actor, const char *adopts)
     return 0;
 }
 
-static void on_extended(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_extended(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct promise *promise = arg;
     struct actor *actor = promise->actor;
@@ -521,8 +522,8 @@ int user_extend(struct actor *actor, uint32_t lease_ms)
         user_promise(world, actor->plan->client, actor, PROMISE_EXTEND, 3 * MS * user_node_timeout_ms(world, actor));
     int status;
 
-    if (promise == NULL) return QUORLOCK_NOMEM;
-    status = quorlock_extend(actor->lock, lease_ms, on_extended, promise);
+    if (promise == NULL) return QUORLOCK_ERR_NOMEM;
+    status = quorlock_lock_extend(actor->lock, lease_ms, on_extended, promise);
     TRACE(world, "actor %u  < extends to %u ms: %s", actor->index, lease_ms, quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
         user_drop(promise);
@@ -533,7 +534,7 @@ int user_extend(struct actor *actor, uint32_t lease_ms)
     return status;
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct promise *promise = arg;
     struct actor *actor = promise->actor;
@@ -560,7 +561,7 @@ int user_release(struct actor *actor, bool quietly)
     /* The hold ends with the call: what is sent may arrive before it returns. */
     if (actor->holds == 1) judge_given_back(actor, "released");
     if (!quietly) promise = user_promise(world, actor->plan->client, actor, PROMISE_RELEASE, bound_us);
-    status = quorlock_release(actor->lock, promise != NULL ? on_released : NULL, promise);
+    status = quorlock_lock_release(actor->lock, promise != NULL ? on_released : NULL, promise);
     TRACE(world, "actor %u  < releases: %s", actor->index, quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
         if (promise != NULL) user_drop(promise);
@@ -581,7 +582,7 @@ int user_detach(struct actor *actor, char ret_token[128])
     int status;
 
     judge_given_back(actor, NULL);
-    status = quorlock_detach(actor->lock, &token, &fence, &valid_ms);
+    status = quorlock_lock_detach(actor->lock, &token, &fence, &valid_ms);
     TRACE(actor->world, "actor %u  < detaches: %s", actor->index, quorlock_status_name(status));
     if (status != QUORLOCK_OK) {
         actor->window = before;
@@ -597,7 +598,7 @@ int user_detach(struct actor *actor, char ret_token[128])
 
 int user_cancel(struct actor *actor)
 {
-    int status = quorlock_cancel(actor->lock);
+    int status = quorlock_lock_cancel(actor->lock);
 
     TRACE(actor->world, "actor %u  < cancels: %s", actor->index, quorlock_status_name(status));
     return status;
@@ -606,14 +607,14 @@ int user_cancel(struct actor *actor)
 void user_free(struct actor *actor)
 {
     struct world *world = actor->world;
-    quorlock *lock = actor->lock;
+    quorlock_lock *lock = actor->lock;
 
     if (lock == NULL) return;
     TRACE(world, "actor %u  < frees its handle", actor->index);
     world->totals->of[TOTAL_FREED]++;
     world->totals->of[TOTAL_FREED_BUSY] += actor->acquiring != NULL || actor->extending != NULL || actor->releasing > 0;
     actor_reset(actor);
-    quorlock_free(lock);
+    quorlock_lock_free(lock);
 }
 
 /* ---- reports ---- */
@@ -665,7 +666,7 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
     }
 }
 
-static void on_examination(int status, const struct quorlock_examination *examination, void *arg)
+static void on_examination(int status, const struct quorlock_doctor_report *examination, void *arg)
 {
     struct promise *promise = arg;
     struct world *world = promise->world;
@@ -688,17 +689,17 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
     const struct quorlock_bootstrap_options options = {
         .size = sizeof(options), .reconfigure = reconfigure, .despite_clients = true};
     struct promise *promise;
-    int status = QUORLOCK_CLOSED;
+    int status = QUORLOCK_ERR_CLOSED;
 
     if (client->state == CLIENT_NONE) return status;
     promise = user_promise(world, client->index, NULL, kind, bound_us);
-    if (promise == NULL) return QUORLOCK_NOMEM;
+    if (promise == NULL) return QUORLOCK_ERR_NOMEM;
     promise->flood = reconfigure;
     switch (kind) {
-    case PROMISE_INSPECT: status = quorlock_inspect(client->client, world->keys[key], on_report, promise); break;
-    case PROMISE_BREAK: status = quorlock_break(client->client, world->keys[key], on_report, promise); break;
-    case PROMISE_EXAMINE: status = quorlock_examine(client->client, on_examination, promise); break;
-    case PROMISE_BOOTSTRAP: status = quorlock_bootstrap(client->client, &options, on_report, promise); break;
+    case PROMISE_INSPECT: status = quorlock_client_inspect(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_BREAK: status = quorlock_client_break(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_EXAMINE: status = quorlock_client_doctor(client->client, on_examination, promise); break;
+    case PROMISE_BOOTSTRAP: status = quorlock_client_bootstrap(client->client, &options, on_report, promise); break;
     default: break;
     }
     TRACE(world, "client %u < %s: %s", client->index, trace_promise(kind), quorlock_status_name(status));

@@ -114,7 +114,7 @@ struct world;
 struct promise {
     struct world *world;
     struct actor *actor; /* NULL: nobody's */
-    quorlock *lock;
+    quorlock_lock *lock;
     uint8_t kind, client;
     bool pending, freed;
     uint32_t handle; /* the actor's, when it was made */
@@ -133,7 +133,7 @@ struct window {
     struct held held;
     bool open;
     bool fresh;          /* not checked since it was opened or grew */
-    bool ended;          /* quorlock_valid_ms() has said 0 */
+    bool ended;          /* quorlock_lock_valid_ms() has said 0 */
     uint64_t until_us;   /* machine's clock */
     uint64_t asked_us;   /* the same: not later than the vote that its validity counts from was asked for */
     uint64_t granted_us; /* the same: when the callback said granted */
@@ -157,7 +157,7 @@ struct actor {
     uint64_t hold_until_us;
     uint64_t quiet_until_us; /* its user's code is busy until then */
 
-    quorlock *lock; /* NULL: none */
+    quorlock_lock *lock; /* NULL: none */
     struct expiry shown;
     uint32_t handle;   /* counts up with each */
     uint32_t lease_ms; /* of the handle, as extended */
@@ -193,11 +193,11 @@ struct electorate {
     quorlock_observer *observer;
     uint64_t newest, newest_owner; /* that it was told of */
     uint64_t known_term;           /* 0: it knows of no leader */
-    quorlock *plain;               /* a lock on the key, without a term */
+    quorlock_lock *plain;          /* a lock on the key, without a term */
 };
 
 struct crowd {
-    quorlock **locks;
+    quorlock_lock **locks;
     bool *held;
     uint64_t *hold_until_us;
     uint32_t n, next, granted, done;

@@ -82,7 +82,7 @@ static const char *judged(struct doctor_fixture *f)
         const struct quorlock_finding *finding = f->diagnosis.findings[i];
         static const char *const words[] = {"note", "warning", "unsafe", "outage"};
 
-        assert_true(finding->severity >= QUORLOCK_NOTE && finding->severity <= QUORLOCK_OUTAGE);
+        assert_true(finding->severity >= QUORLOCK_SEVERITY_NOTE && finding->severity <= QUORLOCK_SEVERITY_OUTAGE);
         assert_true(strlen(finding->text) > 5 && strlen(finding->text) + 1 < DIAGNOSE_TEXT_SIZE);
         assert_true(strlen(finding->remedy) > 5 && strlen(finding->remedy) + 1 < DIAGNOSE_REMEDY_SIZE);
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s%s%s", i > 0 ? "; " : "",
@@ -103,7 +103,7 @@ static void assert_first(struct doctor_fixture *f, const char *text, const char 
 DOCTOR_TEST(a_sound_set_has_no_finding)
 {
     assert_string_equal(judged(f), "");
-    assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_NOTE);
+    assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_SEVERITY_NOTE);
 }
 
 DOCTOR_TEST(findings_are_sorted_by_severity_and_node)
@@ -115,7 +115,7 @@ DOCTOR_TEST(findings_are_sorted_by_severity_and_node)
     memcpy(f->facts[2].mode, "cluster", sizeof("cluster"));
     assert_string_equal(judged(f), "unsafe cluster c:3; warning persistence b:2; note replicas a:1; note plain-text "
                                    "b:2");
-    assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_UNSAFE);
+    assert_int_equal(diagnose_severity(&f->diagnosis), QUORLOCK_SEVERITY_UNSAFE);
 }
 
 DOCTOR_TEST(a_quorum_of_voters_is_needed)
@@ -426,9 +426,9 @@ DOCTOR_TEST(each_fact_has_its_verdict)
     const struct examine_facts sound = f->facts[0];
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        int severity = rows[i].judged[0] == 'u'   ? QUORLOCK_UNSAFE
-                       : rows[i].judged[0] == 'w' ? QUORLOCK_WARNING
-                                                  : QUORLOCK_NOTE;
+        int severity = rows[i].judged[0] == 'u'   ? QUORLOCK_SEVERITY_UNSAFE
+                       : rows[i].judged[0] == 'w' ? QUORLOCK_SEVERITY_WARNING
+                                                  : QUORLOCK_SEVERITY_NOTE;
 
         f->facts[0] = sound;
         for (size_t k = 0; k < LENGTH(rows[i].changes); k++) apply(&f->facts[0], &rows[i].changes[k]);
@@ -472,7 +472,7 @@ DOCTOR_TEST(a_fact_that_keeps_a_node_from_voting_is_an_outage_where_all_have_it)
             apply(&f->facts[k], change);
         }
         (void)judged(f);
-        assert_int_equal(diagnose_severity(&f->diagnosis) == QUORLOCK_OUTAGE, i < LENGTH(rows));
+        assert_int_equal(diagnose_severity(&f->diagnosis) == QUORLOCK_SEVERITY_OUTAGE, i < LENGTH(rows));
     }
 }
 #undef TEXT

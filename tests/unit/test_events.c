@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/blocking_events.h"
+#include "api/sync_events.h"
 
 #include <poll.h>
 
@@ -7,7 +7,7 @@
 
 #define LINES 1000
 
-static bool readable(const struct blocking_events *events)
+static bool readable(const struct sync_events *events)
 {
     struct pollfd waits = {.fd = events->fd, .events = POLLIN};
 
@@ -16,24 +16,24 @@ static bool readable(const struct blocking_events *events)
 
 TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
 {
-    struct blocking_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct sync_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     const struct quorlock_client_options given = {.size = sizeof(given)};
     struct quorlock_client_options copy;
-    struct blocking_event *lost = blocking_event_new(QUORLOCK_EVENT_LOST, NULL, &events);
-    const struct quorlock_loss loss = {.reason = QUORLOCK_LOST_GONE, .text = "gone"};
+    struct sync_event *lost = sync_event_new(QUORLOCK_EVENT_LOST, NULL, &events);
+    const struct quorlock_loss loss = {.reason = QUORLOCK_LOSS_GONE, .text = "gone"};
     struct quorlock_event event = {.size = sizeof(event)};
     unsigned n_lines = 0;
 
-    assert_ptr_equal(blocking_events_options(&events, &given, &copy), &copy);
-    assert_int_equal(blocking_events_next(&events, &event), QUORLOCK_STATE);
+    assert_ptr_equal(sync_events_options(&events, &given, &copy), &copy);
+    assert_int_equal(sync_events_next(&events, &event), QUORLOCK_ERR_STATE);
     for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_WARN, "a line");
-    assert_int_equal(blocking_events_start(&events), 0);
+    assert_int_equal(sync_events_start(&events), 0);
     assert_true(readable(&events));
     for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_INFO, "a line");
-    blocking_events_put_loss(&events, lost, 7, &loss);
-    blocking_events_put_loss(&events, lost, 8, &loss);
+    sync_events_put_loss(&events, lost, 7, &loss);
+    sync_events_put_loss(&events, lost, 8, &loss);
     for (;;) {
-        assert_int_equal(blocking_events_next(&events, &event), 0);
+        assert_int_equal(sync_events_next(&events, &event), 0);
         if (event.type != QUORLOCK_EVENT_LOG) break;
         assert_string_equal(event.text, "a line");
         n_lines++;
@@ -43,34 +43,34 @@ TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
     assert_int_equal(event.term, 8);
     assert_ptr_equal(event.arg, &events);
     assert_false(readable(&events));
-    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_NONE);
     /* The next line that has room says how many had none. */
     copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "another");
-    assert_int_equal(blocking_events_next(&events, &event), 0);
+    assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.n_dropped, LINES - n_lines);
     assert_int_equal(event.level, QUORLOCK_LOG_ERROR);
-    blocking_event_free(&events, lost, true);
+    sync_event_free(&events, lost, true);
     copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "left over");
-    blocking_events_close(&events);
-    assert_int_equal(blocking_events_next(&events, &event), 0);
-    assert_int_equal(blocking_events_next(&events, &event), 0);
+    sync_events_close(&events);
+    assert_int_equal(sync_events_next(&events, &event), 0);
+    assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_CLOSED);
-    assert_int_equal(blocking_events_next(&events, &event), QUORLOCK_STATE);
+    assert_int_equal(sync_events_next(&events, &event), QUORLOCK_ERR_STATE);
     copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "freed with the queue");
-    blocking_events_end(&events);
+    sync_events_end(&events);
 }
 
 TEST(a_log_hook_of_the_caller_stays)
 {
-    struct blocking_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct sync_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     struct quorlock_client_options given = {.size = sizeof(given)}, copy;
 
-    assert_ptr_equal(blocking_events_options(&events, NULL, &copy), NULL);
+    assert_ptr_equal(sync_events_options(&events, NULL, &copy), NULL);
     given.size = 4;
-    assert_ptr_equal(blocking_events_options(&events, &given, &copy), &given);
+    assert_ptr_equal(sync_events_options(&events, &given, &copy), &given);
     given.size = sizeof(given);
     given.log = (quorlock_log_cb)(void (*)(void))readable;
-    assert_ptr_equal(blocking_events_options(&events, &given, &copy)->log, given.log);
-    blocking_events_end(&events);
+    assert_ptr_equal(sync_events_options(&events, &given, &copy)->log, given.log);
+    sync_events_end(&events);
 }

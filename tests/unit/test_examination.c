@@ -30,7 +30,7 @@ static void on_closed(void *arg)
     event_base_loopbreak(f->base);
 }
 
-static void on_examined(int status, const struct quorlock_examination *report, void *arg)
+static void on_examined(int status, const struct quorlock_doctor_report *report, void *arg)
 {
     struct examine_fixture *f = arg;
 
@@ -98,8 +98,8 @@ static int teardown(void **state)
 
 EXAMINE_TEST(silent_nodes_are_reported)
 {
-    assert_int_equal(quorlock_examine(f->client, NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_examine(f->client, on_examined, f), 0);
+    assert_int_equal(quorlock_client_doctor(f->client, NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_client_doctor(f->client, on_examined, f), 0);
     assert_int_equal(f->reports, 0);
     event_base_dispatch(f->base);
     assert_int_equal(f->reports, 1);
@@ -108,19 +108,19 @@ EXAMINE_TEST(silent_nodes_are_reported)
 
 EXAMINE_TEST(closing_ends_an_examination_first)
 {
-    assert_int_equal(quorlock_examine(f->client, on_examined, f), 0);
-    assert_int_equal(quorlock_examine(f->client, on_examined, f), 0);
+    assert_int_equal(quorlock_client_doctor(f->client, on_examined, f), 0);
+    assert_int_equal(quorlock_client_doctor(f->client, on_examined, f), 0);
     assert_int_equal(quorlock_client_close(f->client, on_closed, f), 0);
-    assert_int_equal(quorlock_examine(f->client, on_examined, f), QUORLOCK_CLOSED);
+    assert_int_equal(quorlock_client_doctor(f->client, on_examined, f), QUORLOCK_ERR_CLOSED);
     while (f->closed == 0) event_base_dispatch(f->base);
     assert_int_equal(f->reports, 2);
-    assert_int_equal(f->status, QUORLOCK_CLOSED);
+    assert_int_equal(f->status, QUORLOCK_ERR_CLOSED);
 }
 
 EXAMINE_TEST(the_callback_may_close_the_client)
 {
     f->close_inside = true;
-    assert_int_equal(quorlock_examine(f->client, on_examined, f), 0);
+    assert_int_equal(quorlock_client_doctor(f->client, on_examined, f), 0);
     while (f->closed == 0) event_base_dispatch(f->base);
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->status, 0);
@@ -136,15 +136,15 @@ EXAMINE_TEST(memory_may_run_out)
 
         f->reports = 0;
         f->counted.until_failure = limit;
-        status = quorlock_examine(f->client, on_examined, f);
+        status = quorlock_client_doctor(f->client, on_examined, f);
         if (status != 0) {
-            assert_int_equal(status, QUORLOCK_NOMEM);
+            assert_int_equal(status, QUORLOCK_ERR_NOMEM);
             refused++;
             continue;
         }
         if (limit > 25) f->counted.until_failure = -1;
         while (f->reports == 0) event_base_dispatch(f->base);
-        assert_true(f->status == 0 || f->status == QUORLOCK_NOMEM);
+        assert_true(f->status == 0 || f->status == QUORLOCK_ERR_NOMEM);
         if (limit > 25) break;
     }
     assert_true(refused > 5);

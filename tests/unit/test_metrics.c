@@ -66,11 +66,11 @@ static void fill(struct sample *sample)
     for (size_t i = 1; i < LENGTH(sample->errors); i++) sample->errors[i] = 60 + i;
     histogram_add(&sample->acquires[0], 200);
     histogram_add(&sample->acquires[0], 2000000);
-    histogram_add(&sample->acquires[-QUORLOCK_TIMEDOUT], 5000000);
+    histogram_add(&sample->acquires[-QUORLOCK_ERR_TIMEDOUT], 5000000);
     histogram_add(&sample->holds, 20000000000);
     histogram_add(&sample->round_trips, 29);
     sample->nodes[0] = (struct quorlock_node_statistics){.node = "one:6379",
-                                                         .state = QUORLOCK_NODE_READY,
+                                                         .state = QUORLOCK_NODE_STATE_READY,
                                                          .requests = 101,
                                                          .reconnects = 102,
                                                          .bytes_in = 103,
@@ -80,7 +80,7 @@ static void fill(struct sample *sample)
                                                          .round_trips = &sample->round_trips};
     sample->nodes[1] = sample->nodes[0];
     sample->nodes[1].node = "unix:///a\"b\\c\nd\xff\xc3\xa4";
-    sample->nodes[1].state = QUORLOCK_NODE_QUARANTINED;
+    sample->nodes[1].state = QUORLOCK_NODE_STATE_QUARANTINED;
     sample->nodes[1].quarantine_ms = 1234;
     for (size_t i = 0; i < 2; i++) sample->nodes_at[i] = &sample->nodes[i];
     sample->statistics = (struct quorlock_statistics){.size = sizeof(sample->statistics),
@@ -175,10 +175,10 @@ TEST(a_node_is_up_while_it_takes_requests)
     static const struct {
         int state;
         const char *up;
-    } states[] = {{QUORLOCK_NODE_CONNECTING, "0"},
-                  {QUORLOCK_NODE_READY, "1"},
-                  {QUORLOCK_NODE_QUARANTINED, "1"},
-                  {QUORLOCK_NODE_DOWN, "0"}};
+    } states[] = {{QUORLOCK_NODE_STATE_CONNECTING, "0"},
+                  {QUORLOCK_NODE_STATE_READY, "1"},
+                  {QUORLOCK_NODE_STATE_QUARANTINED, "1"},
+                  {QUORLOCK_NODE_STATE_DOWN, "0"}};
 
     fill(&sample);
     for (size_t i = 0; i < LENGTH(states); i++) {
@@ -276,7 +276,7 @@ TEST(options_of_metrics_are_checked_one_by_one)
     for (size_t i = 0; i < LENGTH(given); i++) {
         int status = metrics_options(&ret, &given[i].options, &error);
 
-        assert_int_equal(status, given[i].said == NULL ? 0 : QUORLOCK_INVAL);
+        assert_int_equal(status, given[i].said == NULL ? 0 : QUORLOCK_ERR_INVAL);
         if (given[i].said != NULL) assert_contains(error.text, given[i].said);
     }
     assert_int_equal(metrics_options(&ret, NULL, &error), 0);
@@ -284,10 +284,10 @@ TEST(options_of_metrics_are_checked_one_by_one)
     assert_int_equal(metrics_options(&ret,
                                      &(struct quorlock_metrics_options){KNOWN, .label_name = name, .label_value = "a"},
                                      &error),
-                     QUORLOCK_INVAL);
+                     QUORLOCK_ERR_INVAL);
     assert_int_equal(metrics_options(&ret,
                                      &(struct quorlock_metrics_options){KNOWN, .label_name = "a", .label_value = value},
                                      &error),
-                     QUORLOCK_INVAL);
+                     QUORLOCK_ERR_INVAL);
     assert_contains(error.text, "1025");
 }

@@ -17,9 +17,9 @@ static struct quorlock_client_options plain_client(void)
         .size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = 3, .guard = QUORLOCK_GUARD_OFF};
 }
 
-static struct quorlock_options plain_lock(void)
+static struct quorlock_lock_options plain_lock(void)
 {
-    return (struct quorlock_options){.size = sizeof(struct quorlock_options)};
+    return (struct quorlock_lock_options){.size = sizeof(struct quorlock_lock_options)};
 }
 
 /* The text names what is wrong. */
@@ -36,7 +36,7 @@ static void refuses_client(const struct quorlock_client_options *options, const 
     memset(&ret, 0x5a, sizeof(ret));
     memcpy(&before, &ret, sizeof(ret));
     error.text[0] = '\0';
-    assert_int_equal(options_client(&ret, options, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_client(&ret, options, &error), QUORLOCK_ERR_INVAL);
     assert_said(part);
     assert_memory_equal(&ret, &before, sizeof(ret));
 }
@@ -49,10 +49,10 @@ static struct quorlock_client_options takes_client(const struct quorlock_client_
     return ret;
 }
 
-static struct quorlock_options checked_lock; /* by the check before */
+static struct quorlock_lock_options checked_lock; /* by the check before */
 
 static int check_lock(struct core_config *ret, const struct quorlock_client_options *client, const char *key,
-                      const struct quorlock_options *options)
+                      const struct quorlock_lock_options *options)
 {
     struct quorlock_client_options checked = takes_client(client);
 
@@ -60,17 +60,17 @@ static int check_lock(struct core_config *ret, const struct quorlock_client_opti
     return options_lock(ret, &checked_lock, &checked, &key, 1, options, &error);
 }
 
-static void refuses_lock(const struct quorlock_client_options *client, const struct quorlock_options *options,
+static void refuses_lock(const struct quorlock_client_options *client, const struct quorlock_lock_options *options,
                          const char *part)
 {
     struct core_config config;
 
-    assert_int_equal(check_lock(&config, client, "key", options), QUORLOCK_INVAL);
+    assert_int_equal(check_lock(&config, client, "key", options), QUORLOCK_ERR_INVAL);
     assert_said(part);
 }
 
 static struct core_config takes_lock(const struct quorlock_client_options *client,
-                                     const struct quorlock_options *options)
+                                     const struct quorlock_lock_options *options)
 {
     struct core_config config;
 
@@ -104,7 +104,7 @@ TEST(a_seed_in_the_environment_is_a_number)
         uint64_t seed = 0;
 
         error.text[0] = '\0';
-        assert_int_equal(options_buggify(&seed, seeds[i].text, &error), seeds[i].refused ? QUORLOCK_INVAL : 0);
+        assert_int_equal(options_buggify(&seed, seeds[i].text, &error), seeds[i].refused ? QUORLOCK_ERR_INVAL : 0);
         assert_true(seed == seeds[i].seed);
         if (seeds[i].refused) assert_said(seeds[i].text);
         if (seeds[i].refused) assert_said("QUORLOCK_BUGGIFY");
@@ -133,12 +133,12 @@ TEST(a_client_has_these_defaults)
 TEST(a_majority_is_the_smallest_quorum_that_overlaps)
 {
     for (uint32_t n = 1; n <= QUORLOCK_NODES_MAX; n++) {
-        uint32_t quorum = options_quorum(QUORLOCK_MAJORITY, n);
+        uint32_t quorum = options_quorum(QUORLOCK_POLICY_MAJORITY, n);
 
         /* The smallest number of which two always overlap. */
         assert_true(2 * quorum > n);
         assert_true(2 * (quorum - 1) <= n);
-        assert_int_equal(options_quorum(QUORLOCK_ALL, n), n);
+        assert_int_equal(options_quorum(QUORLOCK_POLICY_ALL, n), n);
     }
 }
 
@@ -154,7 +154,7 @@ static const struct {
     {{.size = sizeof(struct quorlock_client_options), .n_nodes = 3}, "node"},
     {{CLIENT, .policy = 7}, "policy is 7"},
     {{CLIENT, .policy = -1}, "policy is -1"},
-    {{CLIENT, .policy = QUORLOCK_ALL}, NULL},
+    {{CLIENT, .policy = QUORLOCK_POLICY_ALL}, NULL},
     {{CLIENT, .dialect = 5}, "dialect is 5"},
     {{CLIENT, .dialect = -1}, "dialect is -1: it must be QUORLOCK_DIALECT_PLAIN or QUORLOCK_DIALECT_REDISSON"},
     {{CLIENT, .guard = 9}, "guard is 9"},
@@ -225,7 +225,7 @@ TEST(max_lease_is_optional_under_every_guard)
 {
     static const int guards[] = {QUORLOCK_GUARD_OFF, QUORLOCK_GUARD_CONNECTION, QUORLOCK_GUARD_STRICT};
     struct quorlock_client_options options = plain_client();
-    struct quorlock_options lock = plain_lock();
+    struct quorlock_lock_options lock = plain_lock();
 
     for (size_t i = 0; i < LENGTH(guards); i++) {
         options = plain_client();
@@ -251,7 +251,7 @@ TEST(max_lease_is_optional_under_every_guard)
 TEST(the_label_of_a_lock_is_checked)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options lock = plain_lock();
+    struct quorlock_lock_options lock = plain_lock();
 
     lock.label = TEN TEN TEN TEN TEN TEN "1234";
     takes_lock(&client, &lock);
@@ -291,7 +291,7 @@ TEST(an_allocator_of_an_unknown_size_is_refused)
 TEST(a_lock_has_these_defaults)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options given = plain_lock();
+    struct quorlock_lock_options given = plain_lock();
     struct core_config config = takes_lock(&client, &given);
 
     assert_int_equal(config.n_nodes, 3);
@@ -317,7 +317,7 @@ TEST(a_lock_has_these_defaults)
 TEST(never_and_forever_are_passed_on)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
     struct core_config config;
 
     options.wait_ms = QUORLOCK_WAIT_FOREVER;
@@ -334,7 +334,7 @@ TEST(never_and_forever_are_passed_on)
 TEST(a_lease_is_at_most_max_lease)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     options.lease_ms = QUORLOCK_LEASE_MS_MIN - 1;
     refuses_lock(&client, &options, "the lease in ms is 9");
@@ -350,7 +350,7 @@ TEST(a_lease_is_at_most_max_lease)
 TEST(the_lease_covers_the_keep_time)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     options.keep_ms = 30000;
     assert_int_equal(takes_lock(&client, &options).holder.keep_us, 30000 * MS);
@@ -377,7 +377,7 @@ TEST(the_lease_covers_the_keep_time)
 TEST(only_plain_exclusive_locks_are_kept)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
     struct core_config config;
 
     options.keep_ms = 10;
@@ -388,14 +388,14 @@ TEST(only_plain_exclusive_locks_are_kept)
     refuses_lock(&client, &options, "keep_ms is for exclusive locks");
     options.shared = 0;
     client.dialect = QUORLOCK_DIALECT_REDISSON;
-    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_ERR_UNSUPPORTED);
     assert_said("the redisson dialect has no keep_ms");
 }
 
 TEST(only_locks_of_the_plain_dialect_are_fair)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
     struct core_config config;
 
     assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_OK);
@@ -410,7 +410,7 @@ TEST(only_locks_of_the_plain_dialect_are_fair)
     assert_true(config.fair && config.permits == 2);
     options.permits = 0;
     client.dialect = QUORLOCK_DIALECT_REDISSON;
-    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_UNSUPPORTED);
+    assert_int_equal(check_lock(&config, &client, "key", &options), QUORLOCK_ERR_UNSUPPORTED);
     assert_said("the redisson dialect has no fair waiting");
 }
 
@@ -418,7 +418,7 @@ TEST(only_locks_of_the_plain_dialect_are_fair)
 TEST(the_defaults_fit_every_lease)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     client.max_lease_ms = QUORLOCK_LEASE_MS_MAX;
     for (uint32_t lease_ms = QUORLOCK_LEASE_MS_MIN; lease_ms < QUORLOCK_LEASE_MS_MAX;
@@ -446,7 +446,7 @@ TEST(the_defaults_fit_every_lease)
 TEST(chosen_values_are_refused_where_they_do_not_fit)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     client.node_timeout_ms = 100;
     options.lease_ms = 1000; /* 12 ms of it for drift */
@@ -468,7 +468,7 @@ TEST(chosen_values_are_refused_where_they_do_not_fit)
 TEST(without_renewal_only_the_margin_must_fit)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     client.node_timeout_ms = 5000;
     options.lease_ms = 1000;
@@ -482,7 +482,7 @@ TEST(without_renewal_only_the_margin_must_fit)
 TEST(min_valid_is_below_the_lease)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     options.lease_ms = 1000;
     options.min_valid_ms = 1000;
@@ -494,7 +494,7 @@ TEST(min_valid_is_below_the_lease)
 TEST(drift_that_leaves_nothing_of_the_lease_is_refused)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     client.drift_fixed_ms = 60000;
     refuses_lock(&client, &options, "drift");
@@ -511,7 +511,7 @@ TEST(the_longest_lost_margin_is_taken_and_a_longer_one_is_not)
     /* Each of four leases with each of four timeouts and five renewals. */
     for (size_t i = 0; i < 80; i++) {
         struct quorlock_client_options client = plain_client();
-        struct quorlock_options options = plain_lock();
+        struct quorlock_lock_options options = plain_lock();
         struct quorlock_client_options checked;
         uint32_t most_ms;
 
@@ -534,7 +534,7 @@ TEST(the_longest_lost_margin_is_taken_and_a_longer_one_is_not)
 TEST(an_owner_is_neither_empty_nor_too_long)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
     char name[QUORLOCK_OWNER_LENGTH_MAX + 2];
 
     (void)takes_lock(&client, NULL);
@@ -552,7 +552,7 @@ TEST(an_owner_is_neither_empty_nor_too_long)
     refuses_lock(&client, &options, "256");
     name[QUORLOCK_OWNER_LENGTH_MAX] = '\0';
     (void)takes_lock(&client, &options);
-    options.size = offsetof(struct quorlock_options, owner);
+    options.size = offsetof(struct quorlock_lock_options, owner);
     name[QUORLOCK_OWNER_LENGTH_MAX] = 'o';
     (void)takes_lock(&client, &options);
     assert_null(checked_lock.owner);
@@ -561,7 +561,7 @@ TEST(an_owner_is_neither_empty_nor_too_long)
 TEST(a_fence_counter_outlives_max_lease)
 {
     struct quorlock_client_options client = plain_client();
-    struct quorlock_options options = plain_lock();
+    struct quorlock_lock_options options = plain_lock();
 
     (void)takes_lock(&client, NULL);
     assert_int_equal(checked_lock.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
@@ -580,7 +580,7 @@ TEST(a_fence_counter_outlives_max_lease)
     options.fence_ttl_ms = 29999;
     options.lease_ms = 1000;
     assert_true(takes_lock(&client, &options).fencing);
-    options.size = offsetof(struct quorlock_options, fence_ttl_ms);
+    options.size = offsetof(struct quorlock_lock_options, fence_ttl_ms);
     (void)takes_lock(&client, &options);
     assert_int_equal(checked_lock.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
 }
@@ -589,7 +589,7 @@ TEST(lock_options_of_newer_callers_are_read)
 {
     struct quorlock_client_options client = plain_client();
     struct {
-        struct quorlock_options options;
+        struct quorlock_lock_options options;
         unsigned char newer[8];
     } longer = {.options = plain_lock()};
 
@@ -607,23 +607,23 @@ TEST(a_key_is_neither_empty_nor_too_long_nor_reserved)
     struct quorlock_client_options checked = takes_client(&client);
     char key[QUORLOCK_KEY_LENGTH_MAX + 2];
 
-    assert_int_equal(options_key("", &checked, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_key("", &checked, &error), QUORLOCK_ERR_INVAL);
     assert_said("empty");
-    assert_int_equal(options_key(NULL, &checked, &error), QUORLOCK_INVAL);
-    assert_int_equal(options_key("quorlock:guard", &checked, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_key(NULL, &checked, &error), QUORLOCK_ERR_INVAL);
+    assert_int_equal(options_key("quorlock:guard", &checked, &error), QUORLOCK_ERR_INVAL);
     assert_said("quorlock:");
     checked.key_prefix = "quor";
-    assert_int_equal(options_key("lock:guard", &checked, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_key("lock:guard", &checked, &error), QUORLOCK_ERR_INVAL);
     checked.key_prefix = NULL;
     assert_int_equal(options_key("quorlock", &checked, &error), 0);
     memset(key, 'k', sizeof(key));
     key[sizeof(key) - 1] = '\0';
-    assert_int_equal(options_key(key, &checked, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_key(key, &checked, &error), QUORLOCK_ERR_INVAL);
     assert_said("1025");
     key[QUORLOCK_KEY_LENGTH_MAX] = '\0';
     assert_int_equal(options_key(key, &checked, &error), 0);
     checked.key_prefix = "p";
-    assert_int_equal(options_key(key, &checked, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_key(key, &checked, &error), QUORLOCK_ERR_INVAL);
     assert_said("the key has 1025 bytes with its prefix");
     key[QUORLOCK_KEY_LENGTH_MAX - 1] = '\0';
     assert_int_equal(options_key(key, &checked, &error), 0);
@@ -641,11 +641,11 @@ TEST(several_keys_are_all_different_and_not_too_many)
     struct core_config config;
 
     assert_int_equal(options_lock(&config, &checked_lock, &checked, two, 2, NULL, &error), 0);
-    assert_int_equal(options_lock(&config, &checked_lock, &checked, two, 0, NULL, &error), QUORLOCK_INVAL);
-    assert_int_equal(options_lock(&config, &checked_lock, &checked, NULL, 1, NULL, &error), QUORLOCK_INVAL);
-    assert_int_equal(options_lock(&config, &checked_lock, &checked, twice, 4, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, two, 0, NULL, &error), QUORLOCK_ERR_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, NULL, 1, NULL, &error), QUORLOCK_ERR_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, twice, 4, NULL, &error), QUORLOCK_ERR_INVAL);
     assert_said("keys 2 and 4 are the same, \"b\"");
-    assert_int_equal(options_lock(&config, &checked_lock, &checked, one_bad, 2, NULL, &error), QUORLOCK_INVAL);
+    assert_int_equal(options_lock(&config, &checked_lock, &checked, one_bad, 2, NULL, &error), QUORLOCK_ERR_INVAL);
     assert_said("quorlock:b");
     for (size_t i = 0; i <= QUORLOCK_KEYS_MAX; i++) {
         snprintf(names[i], sizeof(names[i]), "k%zu", i);
@@ -653,6 +653,6 @@ TEST(several_keys_are_all_different_and_not_too_many)
     }
     assert_int_equal(options_lock(&config, &checked_lock, &checked, many, QUORLOCK_KEYS_MAX, NULL, &error), 0);
     assert_int_equal(options_lock(&config, &checked_lock, &checked, many, QUORLOCK_KEYS_MAX + 1, NULL, &error),
-                     QUORLOCK_INVAL);
+                     QUORLOCK_ERR_INVAL);
     assert_said("65");
 }

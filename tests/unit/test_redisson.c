@@ -284,9 +284,9 @@ TEST(owners_are_the_same_by_their_number)
     static const char second[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:17";
     static const char third[] = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee:18";
 
-    assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abc"), 1);
-    assert_int_equal(quorlock_same_owner("host:1:abc", "host:1:abd"), 0);
-    assert_int_equal(quorlock_same_owner(first, second), 1);
-    assert_int_equal(quorlock_same_owner(second, third), 0);
-    assert_int_equal(quorlock_same_owner(first, "host:17"), 0);
+    assert_int_equal(quorlock_owner_equals("host:1:abc", "host:1:abc"), 1);
+    assert_int_equal(quorlock_owner_equals("host:1:abc", "host:1:abd"), 0);
+    assert_int_equal(quorlock_owner_equals(first, second), 1);
+    assert_int_equal(quorlock_owner_equals(second, third), 0);
+    assert_int_equal(quorlock_owner_equals(first, "host:17"), 0);
 }

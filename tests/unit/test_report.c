@@ -11,10 +11,10 @@ TEST(rights_are_missing_where_those_that_do_not_refuse_are_too_few)
         size_t refused, asked, needed;
         int status;
     } rows[] = {
-        {0, 3, 2, QUORLOCK_NOQUORUM}, {1, 3, 2, QUORLOCK_NOQUORUM}, {2, 3, 2, QUORLOCK_AUTH},
-        {3, 3, 2, QUORLOCK_AUTH},     {2, 5, 3, QUORLOCK_NOQUORUM}, {3, 5, 3, QUORLOCK_AUTH},
-        {0, 1, 1, QUORLOCK_NOQUORUM}, {1, 1, 1, QUORLOCK_AUTH},     {1, 2, 2, QUORLOCK_AUTH},
-        {0, 2, 2, QUORLOCK_NOQUORUM}, {1, 3, 3, QUORLOCK_AUTH},     {0, 3, 3, QUORLOCK_NOQUORUM},
+        {0, 3, 2, QUORLOCK_ERR_NOQUORUM}, {1, 3, 2, QUORLOCK_ERR_NOQUORUM}, {2, 3, 2, QUORLOCK_ERR_AUTH},
+        {3, 3, 2, QUORLOCK_ERR_AUTH},     {2, 5, 3, QUORLOCK_ERR_NOQUORUM}, {3, 5, 3, QUORLOCK_ERR_AUTH},
+        {0, 1, 1, QUORLOCK_ERR_NOQUORUM}, {1, 1, 1, QUORLOCK_ERR_AUTH},     {1, 2, 2, QUORLOCK_ERR_AUTH},
+        {0, 2, 2, QUORLOCK_ERR_NOQUORUM}, {1, 3, 3, QUORLOCK_ERR_AUTH},     {0, 3, 3, QUORLOCK_ERR_NOQUORUM},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {

@@ -77,7 +77,8 @@ static void refuse(struct settings_fixture *f, const char *text, const char *set
     quorlock_settings_free(f->settings);
     f->settings = NULL;
     if (text != NULL) write_file(f->file, text);
-    assert_int_equal(quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)),
+                     QUORLOCK_ERR_INVAL);
     assert_null(f->settings);
     assert_contains(f->error, error);
 }
@@ -103,7 +104,7 @@ SETTINGS_TEST(a_file_gives_options_and_a_set_goes_before_the_rest)
     assert_string_equal(f->options.tls_cert, "/cert");
     assert_string_equal(f->options.tls_key, "/key");
     assert_string_equal(f->options.tls_name, "name");
-    assert_int_equal(f->options.policy, QUORLOCK_ALL);
+    assert_int_equal(f->options.policy, QUORLOCK_POLICY_ALL);
     assert_int_equal(f->options.dialect, QUORLOCK_DIALECT_REDISSON);
     assert_int_equal(f->options.guard, QUORLOCK_GUARD_STRICT);
     assert_int_equal(f->options.max_lease_ms, 60000);
@@ -159,7 +160,7 @@ SETTINGS_TEST(a_password_file_is_read_again)
     assert_string_equal(login.user, "app");
     assert_string_equal(login.password, "second");
     unlink(f->secret);
-    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), QUORLOCK_INVAL);
+    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), QUORLOCK_ERR_INVAL);
     assert_contains(login.why, "No such file");
     refuse(f, NULL, NULL, "/secret\": No such file or directory");
 }
@@ -175,7 +176,7 @@ SETTINGS_TEST(a_password_of_the_caller_is_not_replaced_by_the_file)
     f->options.password = "of the program";
     f->options.error = f->error;
     f->options.error_size = sizeof(f->error);
-    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), QUORLOCK_ERR_INVAL);
     assert_contains(f->error, "set credentials to NULL, too");
     f->options.credentials = NULL;
     assert_int_equal(quorlock_client_new(&client, f->base, &f->options), 0);
@@ -256,10 +257,10 @@ SETTINGS_TEST(errors_name_variable_or_line_and_show_no_password)
     unlink(f->file);
     refuse(f, NULL, NULL, "/config: No such file or directory");
     setenv("QUORLOCK_CONFIG", "redis://u:hidden@a:1", 1);
-    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_ERR_INVAL);
     assert_string_equal(f->error, "\"redis://...\" is an address, not a configuration file: write nodes URI,URI,...");
-    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, NULL, 0), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_settings_load(NULL, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, NULL, 0), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_load(NULL, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_ERR_INVAL);
     assert_string_equal(f->error, "invalid argument");
 }
 
@@ -268,12 +269,12 @@ SETTINGS_TEST(no_value_is_lost_without_an_error)
     struct quorlock_client_options options = {.size = sizeof(options), .max_lease_ms = 5000};
 
     load(f, "connect-timeout = 4s\n", NULL);
-    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_ERR_INVAL);
     assert_int_equal(options.max_lease_ms, 5000);
     options.max_lease_ms = 0;
     /* A program that was built before connect_timeout_ms was there. */
     options.size = offsetof(struct quorlock_client_options, connect_timeout_ms);
-    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_ERR_INVAL);
     assert_null(options.nodes);
     quorlock_settings_free(f->settings);
     f->settings = NULL;
@@ -282,8 +283,8 @@ SETTINGS_TEST(no_value_is_lost_without_an_error)
     assert_int_equal(quorlock_settings_options(f->settings, &options), 0);
     assert_int_equal(options.size, offsetof(struct quorlock_client_options, connect_timeout_ms));
     assert_int_equal(options.n_nodes, 3);
-    assert_int_equal(quorlock_settings_options(NULL, &options), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_settings_options(f->settings, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_settings_options(NULL, &options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, NULL), QUORLOCK_ERR_INVAL);
 }
 
 SETTINGS_TEST(bytes_between_members_are_nobodys)
@@ -311,10 +312,10 @@ SETTINGS_TEST(a_client_without_options_has_the_settings)
     assert_int_equal(quorlock_client_close(client, NULL, NULL), 0);
     assert_true(event_base_dispatch(f->base) >= 0);
     write_file(f->file, "nodes = 127.0.0.1:1\nset-name = a|b\n");
-    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_ERR_INVAL);
     write_file(f->file, "nodes\n");
-    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_ERR_INVAL);
     /* A list of nodes that is empty by mistake is no wish for others. */
-    assert_int_equal(quorlock_client_new(&client, f->base, &empty), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, &empty), QUORLOCK_ERR_INVAL);
     assert_contains(f->error, "0 node addresses");
 }

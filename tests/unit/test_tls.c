@@ -364,7 +364,7 @@ TLS_TEST(a_folder_without_a_good_certificate_leaves_the_former_in_use)
     assert_int_equal(mkdir(folder, 0700), 0);
     config.ca = folder;
     /* At the start it is an error. */
-    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), QUORLOCK_INVAL);
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), QUORLOCK_ERR_INVAL);
     assert_contains(why, "/cas\": no certificate there: give a file of CA certificates");
     tls_fixture_write(&f->ca, link, false);
     read_instead(f, &config);
@@ -491,14 +491,14 @@ TLS_TEST(memory_may_fail_at_any_point)
     struct tls_config config = tls_fixture_config(f);
     struct tls *tls = NULL;
     char why[TLS_TEXT_SIZE];
-    int status = QUORLOCK_NOMEM;
+    int status = QUORLOCK_ERR_NOMEM;
     long n = 0;
 
     config.name = "redis.example";
     for (; status != 0; n++) {
         f->counted.until_failure = n;
         status = tls_new(&tls, &f->system, &config, why, sizeof(why));
-        if (status != 0) assert_int_equal(status, QUORLOCK_NOMEM);
+        if (status != 0) assert_int_equal(status, QUORLOCK_ERR_NOMEM);
     }
     assert_true(n > 3);
     f->counted.until_failure = 0;

@@ -85,76 +85,76 @@ struct bad_row {
 };
 
 static const struct bad_row bad_rows[] = {
-    {"", QUORLOCK_INVAL, "address: ", "redis://"},
-    {"redis://", QUORLOCK_INVAL, "\"redis://\"", "no host"},
-    {":6379", QUORLOCK_INVAL, "address: ", "no host"},
-    {"h:", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"h:0", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"H:65536", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"h:99999999999999999999", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"h:+1", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"h:6379x", QUORLOCK_INVAL, "\"h\"", "1 to 65535"},
-    {"::1", QUORLOCK_INVAL, "address: ", "[::1]:6379"},
-    {"[::1", QUORLOCK_INVAL, "address: ", "not closed"},
-    {"[::1]x", QUORLOCK_INVAL, "address: ", ":port"},
-    {"[::1]:x", QUORLOCK_INVAL, "\"[::1]\"", "1 to 65535"},
-    {"[::g]", QUORLOCK_INVAL, "\"[::g]\"", "IPv6"},
-    {"[fe80::1]", QUORLOCK_INVAL, "\"[fe80::1]\"", "needs its interface behind it: [fe80::1%eth0]"},
-    {"[fe80::1%]", QUORLOCK_INVAL, "\"[fe80::1]\"", "the name of an interface"},
-    {"[fe80::1%a/b]:1", QUORLOCK_INVAL, "address", "bracket"},
-    {"redis://[fe80::1%%ses]", QUORLOCK_INVAL, "\"redis://[fe80::1]\"", "the name of an interface"},
-    {"[fe80::1%a234567890123456]", QUORLOCK_INVAL, "[fe80::1", "the name of an interface"},
-    {"[2001:db8::1%eth0]", QUORLOCK_INVAL, "\"[2001:db8::1]\"", "only allowed behind a link-local"},
-    {"[::1%lo]", QUORLOCK_INVAL, "\"[::1]\"", "only allowed behind a link-local"},
-    {"fe80::1%eth0", QUORLOCK_INVAL, "address: ", "[::1]:6379"},
-    {"[127.0.0.1]", QUORLOCK_INVAL, "\"[127.0.0.1]\"", "IPv6"},
-    {"127.0.0.256", QUORLOCK_INVAL, "\"127.0.0.256\"", "neither"},
-    {"127.1", QUORLOCK_INVAL, "\"127.1\"", "neither"},
-    {"a..b", QUORLOCK_INVAL, "\"a..b\"", "neither"},
-    {"a b", QUORLOCK_INVAL, "address: ", "neither"},
-    {"h\nx", QUORLOCK_INVAL, "address: ", "neither"},
-    {"u@h", QUORLOCK_INVAL, "address: ", "redis://"},
-    {"h/2", QUORLOCK_INVAL, "\"h\"", "redis://"},
-    {"http://h", QUORLOCK_INVAL, "\"http://\"", "scheme"},
-    {"redis://h/x", QUORLOCK_INVAL, "\"redis://h\"", "database"},
-    {"redis://h/-1", QUORLOCK_INVAL, "\"redis://h\"", "database"},
-    {"redis://h/99999999", QUORLOCK_INVAL, "\"redis://h\"", "database"},
-    {"redis://h?x=1", QUORLOCK_INVAL, "\"redis://h\"", "are not allowed"},
-    {"unix://run/x", QUORLOCK_INVAL, "\"unix://\"", "absolute"},
-    {"unix:///", QUORLOCK_INVAL, "\"unix://", "no path"},
-    {"unix:///x?y=1", QUORLOCK_INVAL, "\"unix:///x\"", "?db=N"},
-    {"unix:///x?db=", QUORLOCK_INVAL, "\"unix:///x\"", "database"},
+    {"", QUORLOCK_ERR_INVAL, "address: ", "redis://"},
+    {"redis://", QUORLOCK_ERR_INVAL, "\"redis://\"", "no host"},
+    {":6379", QUORLOCK_ERR_INVAL, "address: ", "no host"},
+    {"h:", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"h:0", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"H:65536", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"h:99999999999999999999", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"h:+1", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"h:6379x", QUORLOCK_ERR_INVAL, "\"h\"", "1 to 65535"},
+    {"::1", QUORLOCK_ERR_INVAL, "address: ", "[::1]:6379"},
+    {"[::1", QUORLOCK_ERR_INVAL, "address: ", "not closed"},
+    {"[::1]x", QUORLOCK_ERR_INVAL, "address: ", ":port"},
+    {"[::1]:x", QUORLOCK_ERR_INVAL, "\"[::1]\"", "1 to 65535"},
+    {"[::g]", QUORLOCK_ERR_INVAL, "\"[::g]\"", "IPv6"},
+    {"[fe80::1]", QUORLOCK_ERR_INVAL, "\"[fe80::1]\"", "needs its interface behind it: [fe80::1%eth0]"},
+    {"[fe80::1%]", QUORLOCK_ERR_INVAL, "\"[fe80::1]\"", "the name of an interface"},
+    {"[fe80::1%a/b]:1", QUORLOCK_ERR_INVAL, "address", "bracket"},
+    {"redis://[fe80::1%%ses]", QUORLOCK_ERR_INVAL, "\"redis://[fe80::1]\"", "the name of an interface"},
+    {"[fe80::1%a234567890123456]", QUORLOCK_ERR_INVAL, "[fe80::1", "the name of an interface"},
+    {"[2001:db8::1%eth0]", QUORLOCK_ERR_INVAL, "\"[2001:db8::1]\"", "only allowed behind a link-local"},
+    {"[::1%lo]", QUORLOCK_ERR_INVAL, "\"[::1]\"", "only allowed behind a link-local"},
+    {"fe80::1%eth0", QUORLOCK_ERR_INVAL, "address: ", "[::1]:6379"},
+    {"[127.0.0.1]", QUORLOCK_ERR_INVAL, "\"[127.0.0.1]\"", "IPv6"},
+    {"127.0.0.256", QUORLOCK_ERR_INVAL, "\"127.0.0.256\"", "neither"},
+    {"127.1", QUORLOCK_ERR_INVAL, "\"127.1\"", "neither"},
+    {"a..b", QUORLOCK_ERR_INVAL, "\"a..b\"", "neither"},
+    {"a b", QUORLOCK_ERR_INVAL, "address: ", "neither"},
+    {"h\nx", QUORLOCK_ERR_INVAL, "address: ", "neither"},
+    {"u@h", QUORLOCK_ERR_INVAL, "address: ", "redis://"},
+    {"h/2", QUORLOCK_ERR_INVAL, "\"h\"", "redis://"},
+    {"http://h", QUORLOCK_ERR_INVAL, "\"http://\"", "scheme"},
+    {"redis://h/x", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
+    {"redis://h/-1", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
+    {"redis://h/99999999", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
+    {"redis://h?x=1", QUORLOCK_ERR_INVAL, "\"redis://h\"", "are not allowed"},
+    {"unix://run/x", QUORLOCK_ERR_INVAL, "\"unix://\"", "absolute"},
+    {"unix:///", QUORLOCK_ERR_INVAL, "\"unix://", "no path"},
+    {"unix:///x?y=1", QUORLOCK_ERR_INVAL, "\"unix:///x\"", "?db=N"},
+    {"unix:///x?db=", QUORLOCK_ERR_INVAL, "\"unix:///x\"", "database"},
     /* Passwords, in every kind of wrong address. */
-    {"redis://:sesame@", QUORLOCK_INVAL, "\"redis://\"", "no host"},
-    {"redis://bob:sesame@h:x", QUORLOCK_INVAL, "\"redis://h\"", "1 to 65535"},
-    {"redis://bob:sesame@h:1/x", QUORLOCK_INVAL, "\"redis://h\"", "database"},
-    {"redis://bob:sesame@127.1", QUORLOCK_INVAL, "\"redis://127.1\"", "neither"},
-    {"redis://bob:ses/ame@h", QUORLOCK_INVAL, "\"redis://h\"", "%2F"},
-    {"redis://bob:ses%zzame@h", QUORLOCK_INVAL, "\"redis://h\"", "in the password, % must"},
-    {"redis://bob:ses%00ame@h", QUORLOCK_INVAL, "\"redis://h\"", "in the password, % must"},
-    {"redis://bob:sesame%4@h", QUORLOCK_INVAL, "\"redis://h\"", "in the password, % must"},
-    {"redis://bob%:sesame@h", QUORLOCK_INVAL, "\"redis://h\"", "in the user, % must"},
-    {"redis://:sesame", QUORLOCK_INVAL, "\"redis://\"", "no host"},
-    {"rediss://bob:sesame@h:x", QUORLOCK_INVAL, "\"rediss://h\"", "1 to 65535"},
-    {"http://bob:sesame@h", QUORLOCK_INVAL, "\"http://\"", "scheme"},
-    {"bob:sesame@h", QUORLOCK_INVAL, "address: ", "redis://"},
-    {"unix://bob:sesame@x", QUORLOCK_INVAL, "\"unix://\"", "absolute"},
-    {"unix://bob:ses/ame@/x", QUORLOCK_INVAL, "\"unix://\"", "absolute"},
-    {"unix://bob:ses%zzame@/x", QUORLOCK_INVAL, "\"unix:///x\"", "in the password, % must"},
-    {"unix:///x?password=sesame", QUORLOCK_INVAL, "\"unix:///x\"", "?db=N"},
+    {"redis://:sesame@", QUORLOCK_ERR_INVAL, "\"redis://\"", "no host"},
+    {"redis://bob:sesame@h:x", QUORLOCK_ERR_INVAL, "\"redis://h\"", "1 to 65535"},
+    {"redis://bob:sesame@h:1/x", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
+    {"redis://bob:sesame@127.1", QUORLOCK_ERR_INVAL, "\"redis://127.1\"", "neither"},
+    {"redis://bob:ses/ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "%2F"},
+    {"redis://bob:ses%zzame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:ses%00ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:sesame%4@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob%:sesame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the user, % must"},
+    {"redis://:sesame", QUORLOCK_ERR_INVAL, "\"redis://\"", "no host"},
+    {"rediss://bob:sesame@h:x", QUORLOCK_ERR_INVAL, "\"rediss://h\"", "1 to 65535"},
+    {"http://bob:sesame@h", QUORLOCK_ERR_INVAL, "\"http://\"", "scheme"},
+    {"bob:sesame@h", QUORLOCK_ERR_INVAL, "address: ", "redis://"},
+    {"unix://bob:sesame@x", QUORLOCK_ERR_INVAL, "\"unix://\"", "absolute"},
+    {"unix://bob:ses/ame@/x", QUORLOCK_ERR_INVAL, "\"unix://\"", "absolute"},
+    {"unix://bob:ses%zzame@/x", QUORLOCK_ERR_INVAL, "\"unix:///x\"", "in the password, % must"},
+    {"unix:///x?password=sesame", QUORLOCK_ERR_INVAL, "\"unix:///x\"", "?db=N"},
     /* The @host was forgotten, or the comma between two addresses. */
-    {"redis://bob:sesame", QUORLOCK_INVAL, "\"redis://bob\"", "port"},
-    {"redis://bob:sesame/1", QUORLOCK_INVAL, "\"redis://bob\"", "port"},
-    {"redis://bob:sesame?x", QUORLOCK_INVAL, "\"redis://bob\"", "port"},
-    {"redis://bob:se:same", QUORLOCK_INVAL, "\"redis://\"", "more than one colon"},
-    {"bob:sesame", QUORLOCK_INVAL, "\"bob\"", "port"},
-    {"bob:sesame@h1;redis://h2", QUORLOCK_INVAL, "address: ", "@"},
-    {"bob:sesame@h1 redis://bob:sesame@h2", QUORLOCK_INVAL, "address: ", "@"},
-    {"redis://bob:sesame@h1;redis://h2", QUORLOCK_INVAL, "\"redis://\"", "neither"},
-    {"redis://bob:sesame@h1;redis://bob:sesame@h2", QUORLOCK_INVAL, "\"redis://h2\"", "%2F"},
-    {"redis://bob:o@pen sesame", QUORLOCK_INVAL, "\"redis://\"", "neither"},
-    {"unix://bob:sesame", QUORLOCK_INVAL, "\"unix://\"", "absolute"},
-    {"sesame;redis://h", QUORLOCK_INVAL, "address: ", "host"},
+    {"redis://bob:sesame", QUORLOCK_ERR_INVAL, "\"redis://bob\"", "port"},
+    {"redis://bob:sesame/1", QUORLOCK_ERR_INVAL, "\"redis://bob\"", "port"},
+    {"redis://bob:sesame?x", QUORLOCK_ERR_INVAL, "\"redis://bob\"", "port"},
+    {"redis://bob:se:same", QUORLOCK_ERR_INVAL, "\"redis://\"", "more than one colon"},
+    {"bob:sesame", QUORLOCK_ERR_INVAL, "\"bob\"", "port"},
+    {"bob:sesame@h1;redis://h2", QUORLOCK_ERR_INVAL, "address: ", "@"},
+    {"bob:sesame@h1 redis://bob:sesame@h2", QUORLOCK_ERR_INVAL, "address: ", "@"},
+    {"redis://bob:sesame@h1;redis://h2", QUORLOCK_ERR_INVAL, "\"redis://\"", "neither"},
+    {"redis://bob:sesame@h1;redis://bob:sesame@h2", QUORLOCK_ERR_INVAL, "\"redis://h2\"", "%2F"},
+    {"redis://bob:o@pen sesame", QUORLOCK_ERR_INVAL, "\"redis://\"", "neither"},
+    {"unix://bob:sesame", QUORLOCK_ERR_INVAL, "\"unix://\"", "absolute"},
+    {"sesame;redis://h", QUORLOCK_ERR_INVAL, "address: ", "host"},
 };
 
 TEST(bad_addresses_are_refused_without_a_password_in_the_error)
@@ -184,13 +184,13 @@ TEST(addresses_that_are_too_long_are_refused)
 
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(error, "longer"));
     text[300] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(error, "too long"));
     text[64] = '\0'; /* a label may have 63 */
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     text[63] = '\0';
     assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_OK);
     uri_clear(&uri, &memory);
@@ -201,7 +201,7 @@ TEST(addresses_that_are_too_long_are_refused)
     uri_clear(&uri, &memory);
     text[7 + 107] = 'a';
     text[7 + 108] = '\0';
-    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(error, "107"));
 }
 
@@ -209,8 +209,8 @@ TEST(the_error_text_may_be_left_out)
 {
     struct uri uri;
 
-    assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_INVAL);
-    assert_int_equal(uri_parse(&uri, &memory, "h:x", NULL, 0), QUORLOCK_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, NULL, NULL, 0), QUORLOCK_ERR_INVAL);
+    assert_int_equal(uri_parse(&uri, &memory, "h:x", NULL, 0), QUORLOCK_ERR_INVAL);
 }
 
 static bool same(const char *one_text, const char *other_text)
@@ -249,11 +249,11 @@ TEST(whatever_allocation_fails_nothing_leaks)
     struct counted counted = {0};
     const struct quorlock_allocator hooks = counted_hooks(&counted);
     struct alloc alloc;
-    int status = QUORLOCK_NOMEM;
+    int status = QUORLOCK_ERR_NOMEM;
     long n = 0;
 
     alloc_init(&alloc, &hooks);
-    for (; status == QUORLOCK_NOMEM; n++) {
+    for (; status == QUORLOCK_ERR_NOMEM; n++) {
         struct uri uri;
         char error[256];
 

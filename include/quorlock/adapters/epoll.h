@@ -7,7 +7,7 @@
  *
  *     if (quorlock_epoll_open(&loop) != 0) ...
  *     table = quorlock_loop_epoll(&loop);
- *     quorlock_client_new_on(&client, &table, &options);
+ *     quorlock_client_new_on_loop(&client, &table, &options);
  *     while (...) quorlock_epoll_run(&loop, -1);
  *
  * A program with an epoll, poll or select of its own watches loop.fd there for reading, and calls

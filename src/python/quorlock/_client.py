@@ -184,7 +184,7 @@ class Client(Connection):
         handle = c_void_p()
         if self._credentials is not None:
             self._options.credentials = self._on_login
-        status = library.quorlock_blocking_open(ctypes.byref(handle), ctypes.byref(self._options))
+        status = library.quorlock_sync_client_new(ctypes.byref(handle), ctypes.byref(self._options))
         if status != OK:
             raise error(status, self._error.value.decode(errors="replace"))
         assert handle.value is not None
@@ -192,7 +192,7 @@ class Client(Connection):
             self._events = begin_events(self, handle.value, self._log)
             self._events.start()
         except BaseException:
-            library.quorlock_blocking_close(handle)
+            library.quorlock_sync_client_close(handle)
             raise
         self._handle, self._inherited = handle.value, False
         ENDS.ask()
@@ -221,7 +221,7 @@ class Client(Connection):
         given = {name: None if text is None else encode(text, name, secret=True)
                  for name, text in (("user", user), ("password", password))}
         with self._call() as handle:
-            status = library.quorlock_blocking_set_credentials(handle, given["user"], given["password"])
+            status = library.quorlock_sync_client_set_credentials(handle, given["user"], given["password"])
         if status != OK:
             raise error(status, SET_REFUSED.get(status, _library.status_text(status)))
         self._options.user, self._options.password = given["user"], given["password"]  # for a child of fork()
@@ -240,7 +240,7 @@ class Client(Connection):
 
     def inspect(self, key: Text) -> Report:
         """Ask every node who holds the key. Nothing is written."""
-        found: Report = cooperatively(lambda: ask(self, "quorlock_blocking_inspect", key))
+        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_inspect", key))
         return found
 
     def list_locks(self, pattern: Text = "*") -> Listing:
@@ -254,7 +254,7 @@ class Client(Connection):
         With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report,
         `broken` marks the nodes where a key was deleted."""
         whose = None if owner is None else encode(owner, "the owner")
-        found: Report = cooperatively(lambda: ask(self, "quorlock_blocking_break_owner", key, whose))
+        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_break_owner", key, whose))
         return found
 
     def metrics(self) -> str:
@@ -263,7 +263,7 @@ class Client(Connection):
         while True:
             text, length = ctypes.create_string_buffer(size), c_size_t()
             with self._call() as handle:
-                status = library.quorlock_blocking_metrics(handle, None, text, size, ctypes.byref(length))
+                status = library.quorlock_sync_client_metrics(handle, None, text, size, ctypes.byref(length))
             if status != OK:
                 raise error(status, "")
             if length.value < size:
@@ -288,7 +288,7 @@ class Client(Connection):
             for cancel in waiting:
                 if cancel is not None:
                     cancel()
-        status = library.quorlock_blocking_close(handle) if not waiting else BUSY
+        status = library.quorlock_sync_client_close(handle) if not waiting else BUSY
         if status != OK:
             self._handle = handle
             raise error(status, "calls in other threads do not end")

@@ -50,7 +50,7 @@ class Connection(Handle):
             self._events.leave()
         self._begin()
         if handle is not None:
-            library.quorlock_blocking_close(handle)  # here it only frees memory
+            library.quorlock_sync_client_close(handle)  # here it only frees memory
 
     @property
     def closed(self) -> bool:
@@ -127,7 +127,7 @@ def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[
 def begin_events(client: Connection, handle: int, log: Callable[[int, str], object]) -> Events:
     """Switch the events of a client on that has just been opened."""
     fd = ctypes.c_int()
-    status = library.quorlock_blocking_events(handle, ctypes.byref(fd))
+    status = library.quorlock_sync_client_events(handle, ctypes.byref(fd))
     if status != OK:
         raise error(status, "no descriptor is left for the events of the client")
     return Events(handle, fd.value, applier(client, log))

@@ -72,7 +72,7 @@ class Candidate(Handle):
         with client._call() as of:
             self._life, self._number = client._life, next(client._numbers)
             options.arg = self._number
-            status = library.quorlock_blocking_candidate_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
+            status = library.quorlock_sync_candidate_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
                                                              _library.TEXT_SIZE)
             if status != OK:
                 raise error(status, text.value.decode(errors="replace"))
@@ -85,7 +85,7 @@ class Candidate(Handle):
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is not None:
             self._client._candidates.pop(self._number, None)
-            library.quorlock_blocking_candidate_free(handle)
+            library.quorlock_sync_candidate_free(handle)
 
     # ---- what is known ----
 
@@ -97,9 +97,9 @@ class Candidate(Handle):
     @property
     def valid_ms(self) -> int:
         """How long the candidate still leads at least, in that term; 0: it does not lead, do not act."""
-        left_ms = int(library.quorlock_blocking_candidate_valid_ms(self._handle))
+        left_ms = int(library.quorlock_sync_candidate_valid_ms(self._handle))
         # Compare after the call: validity of a later term begins only when this term is over.
-        term = int(library.quorlock_blocking_candidate_term(self._handle))
+        term = int(library.quorlock_sync_candidate_term(self._handle))
         return left_ms if term == self._term > 0 else 0
 
     @property
@@ -176,8 +176,8 @@ class Candidate(Handle):
 
     def _stand(self) -> int:
         term = c_uint64()
-        with self._client._call(lambda: library.quorlock_blocking_resign(self._handle)):
-            status = library.quorlock_blocking_stand(self._handle, ctypes.byref(term))
+        with self._client._call(lambda: library.quorlock_sync_candidate_resign(self._handle)):
+            status = library.quorlock_sync_candidate_stand(self._handle, ctypes.byref(term))
         if status != OK:
             raise self._error(status)
         self._term = term.value
@@ -187,7 +187,7 @@ class Candidate(Handle):
         if self._is_inherited():
             raise Closed(INHERITED, CLOSED)
         with self._client._call():
-            return int(library.quorlock_blocking_resign(self._handle))
+            return int(library.quorlock_sync_candidate_resign(self._handle))
 
     def _give_up(self, wait: Waiting) -> None:
         """Resign for a stand() that nobody waits for any more."""

@@ -44,7 +44,7 @@ class Events:
         with self._guard:
             while not self._over:
                 event = _library.Event(size=ctypes.sizeof(_library.Event))
-                if library.quorlock_blocking_next_event(self._handle, ctypes.byref(event)) != OK or event.type == NONE:
+                if library.quorlock_sync_client_next_event(self._handle, ctypes.byref(event)) != OK or event.type == NONE:
                     break
                 self._over = event.type == CLOSED
                 self._apply(event)

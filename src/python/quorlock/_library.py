@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""libquorlock by ctypes: the structs and functions of quorlock.h and blocking.h that this package uses.
+"""libquorlock by ctypes: the structs and functions of quorlock.h and sync.h that this package uses.
 
 The library is the file in this package, or else the one that the dynamic linker finds. The variable QUORLOCK_LIBRARY
 names another file.
@@ -36,7 +36,7 @@ CredentialsCallback = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(Credentials))
 
 
 class Result(ctypes.Structure):
-    """struct quorlock_blocking_result"""
+    """struct quorlock_sync_result"""
     _fields_ = [("size", c_size_t), ("status", c_int), ("granted", c_uint32), ("refused", c_uint32),
                 ("failed", c_uint32), ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32),
                 ("expired", c_int), ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE),
@@ -99,36 +99,36 @@ FUNCTIONS = {
     "quorlock_settings_load": (c_int, POINTER(c_void_p), c_char_p, c_char_p, c_char_p, c_size_t),
     "quorlock_settings_options": (c_int, c_void_p, OPTIONS),
     "quorlock_settings_free": (None, c_void_p),
-    "quorlock_blocking_open": (c_int, POINTER(c_void_p), OPTIONS),
-    "quorlock_blocking_close": (c_int, c_void_p),
-    "quorlock_blocking_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
-    "quorlock_blocking_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
-    "quorlock_blocking_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
-    "quorlock_blocking_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
-    "quorlock_blocking_break_owner": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
-    "quorlock_blocking_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
+    "quorlock_sync_client_new": (c_int, POINTER(c_void_p), OPTIONS),
+    "quorlock_sync_client_close": (c_int, c_void_p),
+    "quorlock_sync_client_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
+    "quorlock_sync_client_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
+    "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_sync_client_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
+    "quorlock_sync_client_break_owner": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
                               c_size_t),
-    "quorlock_blocking_acquire": (c_int, c_void_p, POINTER(Result)),
-    "quorlock_blocking_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
-    "quorlock_blocking_release": (c_int, c_void_p, POINTER(Result)),
-    "quorlock_blocking_adopt": (c_int, c_void_p, c_char_p, POINTER(Result)),
-    "quorlock_blocking_detach": (c_int, c_void_p, POINTER(Result)),
-    "quorlock_blocking_start_acquire": (c_int, c_void_p, c_void_p, c_void_p),
-    "quorlock_blocking_start_release": (c_int, c_void_p, c_void_p, c_void_p),
-    "quorlock_blocking_cancel": (c_int, c_void_p),
-    "quorlock_blocking_free": (None, c_void_p),
-    "quorlock_blocking_on_lost": (None, c_void_p, c_void_p, c_void_p),
-    "quorlock_blocking_valid_ms": (c_uint32, c_void_p),
-    "quorlock_blocking_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
-    "quorlock_blocking_stand": (c_int, c_void_p, POINTER(c_uint64)),
-    "quorlock_blocking_resign": (c_int, c_void_p),
-    "quorlock_blocking_candidate_free": (None, c_void_p),
-    "quorlock_blocking_candidate_valid_ms": (c_uint32, c_void_p),
-    "quorlock_blocking_candidate_term": (c_uint64, c_void_p),
-    "quorlock_blocking_events": (c_int, c_void_p, POINTER(c_int)),
-    "quorlock_blocking_next_event": (c_int, c_void_p, POINTER(Event)),
-    "quorlock_blocking_observe": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
-    "quorlock_blocking_observer_free": (None, c_void_p),
+    "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_sync_lock_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
+    "quorlock_sync_lock_release": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_sync_lock_adopt": (c_int, c_void_p, c_char_p, POINTER(Result)),
+    "quorlock_sync_lock_detach": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_sync_lock_start_acquire": (c_int, c_void_p, c_void_p, c_void_p),
+    "quorlock_sync_lock_start_release": (c_int, c_void_p, c_void_p, c_void_p),
+    "quorlock_sync_lock_cancel": (c_int, c_void_p),
+    "quorlock_sync_lock_free": (None, c_void_p),
+    "quorlock_sync_lock_set_on_lost": (None, c_void_p, c_void_p, c_void_p),
+    "quorlock_sync_lock_valid_ms": (c_uint32, c_void_p),
+    "quorlock_sync_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
+    "quorlock_sync_candidate_stand": (c_int, c_void_p, POINTER(c_uint64)),
+    "quorlock_sync_candidate_resign": (c_int, c_void_p),
+    "quorlock_sync_candidate_free": (None, c_void_p),
+    "quorlock_sync_candidate_valid_ms": (c_uint32, c_void_p),
+    "quorlock_sync_candidate_term": (c_uint64, c_void_p),
+    "quorlock_sync_client_events": (c_int, c_void_p, POINTER(c_int)),
+    "quorlock_sync_client_next_event": (c_int, c_void_p, POINTER(Event)),
+    "quorlock_sync_observer_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
+    "quorlock_sync_observer_free": (None, c_void_p),
 }
 
 

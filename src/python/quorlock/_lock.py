@@ -21,7 +21,7 @@ INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
 class Options(ctypes.Structure):
-    """struct quorlock_options, whose fields Lock sets from the arguments of the same names"""
+    """struct quorlock_lock_options, whose fields Lock sets from the arguments of the same names"""
     _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
                 ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
                 ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
@@ -62,7 +62,7 @@ class Lock(Handle):
     wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
     takes one of them, `slot`. keep_ms: nobody can have the lock earlier than that after its grant, also if it is released
     before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared,
-    shared=["key", ...] these keys. The other options are those of struct quorlock_options: see quorlock_new(3).
+    shared=["key", ...] these keys. The other options are those of struct quorlock_lock_options: see quorlock_lock_new(3).
 
     `on_lost` is called with the lock and a text when the lock is lost, in a thread of the client. Renewals do not wait for
     it.
@@ -100,13 +100,13 @@ class Lock(Handle):
         text = ctypes.create_string_buffer(_library.TEXT_SIZE)
         handle = c_void_p()
         with client._call() as of:
-            status = library.quorlock_blocking_new(ctypes.byref(handle), of, self._names, len(self._names),
+            status = library.quorlock_sync_lock_new(ctypes.byref(handle), of, self._names, len(self._names),
                                                    ctypes.byref(self._options), text, _library.TEXT_SIZE)
             if status != OK:
                 raise error(status, text.value.decode(errors="replace"))
             self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
             client._locks[self._number] = weakref.ref(self)
-            library.quorlock_blocking_on_lost(handle, None, self._number)
+            library.quorlock_sync_lock_set_on_lost(handle, None, self._number)
 
     def _is_inherited(self) -> bool:
         """Whether the handle was made before fork(), so that its hold is the parent's."""
@@ -129,14 +129,14 @@ class Lock(Handle):
         """Free the handle, also if the client is closed or is the parent's."""
         handle, self._handle = self._handle, None
         self._client._locks.pop(self._number, None)
-        library.quorlock_blocking_free(handle)
+        library.quorlock_sync_lock_free(handle)
 
     # ---- what is known ----
 
     @property
     def valid_ms(self) -> int:
         """How long the lock is still valid; 0: it is not held, do not act."""
-        return int(library.quorlock_blocking_valid_ms(self._handle))
+        return int(library.quorlock_sync_lock_valid_ms(self._handle))
 
     @property
     def fence(self) -> int:
@@ -172,7 +172,7 @@ class Lock(Handle):
 
     def acquire(self) -> None:
         """Wait for the lock. Raises Held, TimedOut, NoQuorum ... if it fails. Ctrl-C ends the wait."""
-        interruptible(lambda: self._acquire(library.quorlock_blocking_acquire),
+        interruptible(lambda: self._acquire(library.quorlock_sync_lock_acquire),
                       lambda wait: self._give_up(wait, self.release))
 
     def release(self) -> bool:
@@ -180,7 +180,7 @@ class Lock(Handle):
 
         False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
         return bool(cooperatively(
-            lambda: self._released(self._do(library.quorlock_blocking_release, ok=(OK, NOQUORUM)))))
+            lambda: self._released(self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM)))))
 
     def _released(self, result: Any) -> bool:
         self._client._catch_up()
@@ -193,30 +193,30 @@ class Lock(Handle):
         """Renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
         cooperatively(lambda: self._do(
-            lambda handle, result: int(library.quorlock_blocking_extend(handle, wanted_ms, result))))
+            lambda handle, result: int(library.quorlock_sync_lock_extend(handle, wanted_ms, result))))
 
     def detach(self) -> "Detached":
         """Stop holding the lock without releasing it, and return what another process needs to adopt it.
 
         The end of the block of a `with` releases nothing then. Raises Error if the lock is not held."""
-        result: Any = cooperatively(lambda: self._do(library.quorlock_blocking_detach))
+        result: Any = cooperatively(lambda: self._do(library.quorlock_sync_lock_detach))
         self._detached = True
         return Detached(result.token.decode(), int(result.fence), int(result.valid_ms))
 
     def adopt(self, token: str) -> None:
-        """Hold the lock by the token of a process that has detached it or has ended: see quorlock_adopt(3).
+        """Hold the lock by the token of a process that has detached it or has ended: see quorlock_lock_adopt(3).
 
         Raises Lost if no quorum has the token any more. After NoQuorum it may be adopted again. At most one process may
         hold a token: that is up to the callers. Ctrl-C ends the wait. With asyncio call it by asyncio.to_thread()."""
         text = encode(token, "token")
         interruptible(lambda: self._acquire(lambda handle, result: int(
-            library.quorlock_blocking_adopt(handle, text, result))), lambda wait: self._give_up(wait, self.detach))
+            library.quorlock_sync_lock_adopt(handle, text, result))), lambda wait: self._give_up(wait, self.detach))
 
     def cancel(self) -> None:
         """End an acquire or extend that another thread waits for: it raises Canceled there."""
         with self._client._call():
             if not self._is_inherited():
-                library.quorlock_blocking_cancel(self._handle)
+                library.quorlock_sync_lock_cancel(self._handle)
 
     def __enter__(self) -> "Lock":
         self.acquire()
@@ -249,7 +249,7 @@ class Lock(Handle):
 
         self._lost = None  # see _acquire
         try:
-            self._start(library.quorlock_blocking_start_acquire, ended)
+            self._start(library.quorlock_sync_lock_start_acquire, ended)
             await acquire.ended.wait()
         except Error:
             self._lost = self._lost or lost
@@ -273,7 +273,7 @@ class Lock(Handle):
             results.append(result)
             released.set()
 
-        self._start(library.quorlock_blocking_start_release, ended)
+        self._start(library.quorlock_sync_lock_start_release, ended)
         await released.wait()
         return self._released(self._check(results[0], (OK, NOQUORUM)))
 
@@ -329,7 +329,7 @@ class Lock(Handle):
         """Release, and call told() at the end. A lock that was freed is released already."""
         try:
             if self._handle is not None:
-                self._start(library.quorlock_blocking_start_release, lambda _: told())
+                self._start(library.quorlock_sync_lock_start_release, lambda _: told())
                 return
         except Error:
             pass
@@ -337,7 +337,7 @@ class Lock(Handle):
 
     def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Any:
         result = _library.new_result()
-        with self._client._call(lambda: library.quorlock_blocking_cancel(self._handle)):
+        with self._client._call(lambda: library.quorlock_sync_lock_cancel(self._handle)):
             if self._is_inherited():
                 raise Closed(INHERITED, CLOSED)
             result.status = call(self._handle, ctypes.byref(result))

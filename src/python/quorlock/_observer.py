@@ -17,7 +17,7 @@ KNOWN = 2
 
 
 class Leader(NamedTuple):
-    """Who led when the nodes were asked, as struct quorlock_leader: see quorlock_observe(3).
+    """Who led when the nodes were asked, as struct quorlock_leader: see quorlock_observer_new(3).
 
     state: "known", "none" (nobody leads) or "unknown" (too few nodes answer). text: what the leader advertises."""
     state: str
@@ -51,7 +51,7 @@ class Observer(Handle):
             self._number = next(client._numbers)
             client._observers[self._number] = weakref.ref(self)
             options.arg = self._number
-            status = library.quorlock_blocking_observe(ctypes.byref(handle), of, key, ctypes.byref(options), text,
+            status = library.quorlock_sync_observer_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
                                                        _library.TEXT_SIZE)
             if status != OK:
                 del client._observers[self._number]
@@ -74,7 +74,7 @@ class Observer(Handle):
         except (AttributeError, IndexError):
             return
         self._client._observers.pop(self._number, None)
-        library.quorlock_blocking_observer_free(handle)
+        library.quorlock_sync_observer_free(handle)
 
     def _tell(self, event: Any, call: Callable[[Callable[[], object]], None]) -> None:
         """Take the event of a change."""

@@ -138,7 +138,7 @@ def ask_for_all(client: Connection, pattern: Text) -> Listing:
             nodes = tuple(read_node(part.nodes[i].contents) for i in range(part.n_nodes))
             last.append(Listing(part.quorum, part.answered, tuple(locks), nodes))
 
-    status = call(client, "quorlock_blocking_list", encode(pattern, "the pattern"), take, _library.ListCallback)
+    status = call(client, "quorlock_sync_client_list", encode(pattern, "the pattern"), take, _library.ListCallback)
     if status not in (OK, NOQUORUM, AUTH) or not last:
         raise error(status, library.quorlock_status_text(status).decode())
     return last[0]

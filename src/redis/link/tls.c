@@ -445,7 +445,7 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
     bool copied;
 
     snprintf(error, error_size, "out of memory");
-    if (tls == NULL) return QUORLOCK_NOMEM;
+    if (tls == NULL) return QUORLOCK_ERR_NOMEM;
     tls->system = system;
     tls->log = config->log;
     tls->log_arg = config->arg;
@@ -457,7 +457,7 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
         tls->context = tls_read_files(tls, error, error_size);
     }
     if (tls->context == NULL) {
-        int status = tls->method == NULL ? QUORLOCK_NOMEM : QUORLOCK_INVAL;
+        int status = tls->method == NULL ? QUORLOCK_ERR_NOMEM : QUORLOCK_ERR_INVAL;
 
         tls_free(tls);
         return status;
@@ -491,7 +491,7 @@ int tls_new(struct tls **ret, struct system *system, const struct tls_config *co
     snprintf(error, error_size,
              "this build of quorlock has no TLS: build it with OpenSSL and -DQUORLOCK_TLS=ON, or "
              "write redis:// where the network is private");
-    return QUORLOCK_UNSUPPORTED;
+    return QUORLOCK_ERR_UNSUPPORTED;
 }
 
 /* tls_new() makes none, so nothing below is ever called with one. */

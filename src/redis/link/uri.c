@@ -72,19 +72,19 @@ __attribute__((format(printf, 2, 3))) static int invalid(struct uri_reader *read
     char reason[256];
     va_list args;
 
-    if (reader->error == NULL || reader->error_size == 0) return QUORLOCK_INVAL;
+    if (reader->error == NULL || reader->error_size == 0) return QUORLOCK_ERR_INVAL;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
     snprintf(reader->error, reader->error_size, "address%s%s%.*s%s%s: %s", *quote != '\0' ? " " : "", quote,
              reader->n_scheme, reader->scheme, reader->shown, quote, reason);
-    return QUORLOCK_INVAL;
+    return QUORLOCK_ERR_INVAL;
 }
 
 static int nomem(struct uri_reader *reader)
 {
     (void)invalid(reader, "out of memory");
-    return QUORLOCK_NOMEM;
+    return QUORLOCK_ERR_NOMEM;
 }
 
 static int hex(char digit)
@@ -424,7 +424,7 @@ static int copy_known(char **ret, const struct alloc *alloc, const char *text)
     *ret = NULL;
     if (text == NULL || *text == '\0') return QUORLOCK_OK;
     *ret = alloc_text(alloc, text, strlen(text));
-    return *ret != NULL ? QUORLOCK_OK : QUORLOCK_NOMEM;
+    return *ret != NULL ? QUORLOCK_OK : QUORLOCK_ERR_NOMEM;
 }
 
 static void forget_login(struct uri *uri, const struct alloc *alloc)

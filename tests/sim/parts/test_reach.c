@@ -22,7 +22,7 @@ struct fixture {
     struct machine *machine;
     struct server *servers[SERVERS];
     quorlock_client *client;
-    quorlock *lock;
+    quorlock_lock *lock;
     int guard;
     uint32_t lease_ms, wait_ms;
     int status;
@@ -118,23 +118,23 @@ static void end(struct fixture *f)
     assert_int_equal(machine_descriptors(f->machine), 0);
 }
 
-static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_result(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct fixture *f = arg;
 
     f->status = result->status;
     f->ended_us = f->queue.now_us;
-    if (result->status == QUORLOCK_OK) assert_int_equal(quorlock_release(lock, NULL, NULL), 0);
+    if (result->status == QUORLOCK_OK) assert_int_equal(quorlock_lock_release(lock, NULL, NULL), 0);
 }
 
 static void acquire(void *arg)
 {
     static const char *const key = "key";
     struct fixture *f = arg;
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = f->lease_ms, .wait_ms = f->wait_ms};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = f->lease_ms, .wait_ms = f->wait_ms};
 
-    assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    assert_int_equal(quorlock_lock_new(&f->lock, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
 }
 
 static void open_and_acquire(void *arg)
@@ -198,7 +198,7 @@ REACH_TEST(without_a_quorum_it_ends_in_time)
     begin(f, 40 * MS);
     for (uint32_t i = 1; i < SERVERS; i++) net_link(f->net, 0, i)->cut_until_us[NET_TO_SERVER] = NEVER;
     took_us = result_us(f, open_and_acquire);
-    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_int_equal(f->status, QUORLOCK_ERR_NOQUORUM);
     assert_in_range(took_us, 3 * SECOND, 4 * SECOND);
     end(f);
 }

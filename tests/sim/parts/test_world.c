@@ -35,7 +35,7 @@ struct fixture {
     struct machine *machine;
     struct server *servers[SERVERS];
     quorlock_client *client, *other;
-    quorlock *lock;
+    quorlock_lock *lock;
     int status; /* of the last result; 1: none came */
     unsigned n_results, n_extended, n_lost, n_closed;
     uint32_t remaining_ms; /* when it was lost */
@@ -162,7 +162,7 @@ static void until(struct fixture *f, uint64_t at_us)
 
 /* ---- the user ---- */
 
-static void on_result(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_result(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct fixture *f = arg;
 
@@ -173,7 +173,7 @@ static void on_result(quorlock *lock, const struct quorlock_result *result, void
 }
 
 /* Before it is lost: a quorum of servers has the key for longer than is told. */
-static void on_lost(quorlock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct fixture *f = arg;
     unsigned n = 0;
@@ -207,19 +207,19 @@ static void start(void *arg)
                                                     .n_nodes = SERVERS,
                                                     .guard = QUORLOCK_GUARD_OFF,
                                                     .allocator = machine_allocator(f->machine)};
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 2 * LEASE_MS};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 2 * LEASE_MS};
 
     if (client_new_on(&f->client, machine_system(f->machine), &options, NULL) != 0) return;
-    if (quorlock_new(&f->lock, f->client, &key, 1, &lease) != 0) return;
-    quorlock_on_lost(f->lock, on_lost, f);
-    (void)quorlock_acquire(f->lock, on_result, f);
+    if (quorlock_lock_new(&f->lock, f->client, &key, 1, &lease) != 0) return;
+    quorlock_lock_set_on_lost(f->lock, on_lost, f);
+    (void)quorlock_lock_acquire(f->lock, on_result, f);
 }
 
 static void release(void *arg)
 {
     struct fixture *f = arg;
 
-    if (f->lock != NULL) (void)quorlock_release(f->lock, on_result, f);
+    if (f->lock != NULL) (void)quorlock_lock_release(f->lock, on_result, f);
 }
 
 static void close_client(void *arg)
@@ -230,7 +230,7 @@ static void close_client(void *arg)
     f->closing = true;
 }
 
-static void on_finished(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_finished(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     on_result(lock, result, arg);
     close_client(arg);
@@ -240,7 +240,7 @@ static void finish(void *arg)
 {
     struct fixture *f = arg;
 
-    if (f->lock == NULL || quorlock_release(f->lock, on_finished, f) != 0) close_client(f);
+    if (f->lock == NULL || quorlock_lock_release(f->lock, on_finished, f) != 0) close_client(f);
 }
 
 static void assert_nothing_left(struct fixture *f)
@@ -263,13 +263,13 @@ static uint64_t live(struct fixture *f, uint64_t seed)
     machine_call(f->machine, start, f);
     until(f, HOUR);
     assert_int_equal(f->status, 0);
-    assert_true(quorlock_valid_ms(f->lock) > LEASE_MS / 2);
+    assert_true(quorlock_lock_valid_ms(f->lock) > LEASE_MS / 2);
     assert_in_range(f->n_extended, SERVERS * (RENEWALS - 2), SERVERS * (RENEWALS * 16 / 15 + 2));
     machine_call(f->machine, release, f);
     until(f, HOUR + SECOND);
     assert_int_equal(f->n_results, 2);
     assert_int_equal(f->status, 0);
-    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
     until(f, HOUR + 60 * SECOND);
     assert_int_equal(f->n_results, 3);
     for (uint32_t i = 0; i < SERVERS; i++) {
@@ -395,7 +395,7 @@ WORLD_TEST(a_release_that_busy_servers_refuse_is_told_before_the_close)
     until(f, 10 * SECOND);
     assert_int_equal(f->n_closed, 1);
     assert_int_equal(f->n_results, 2);
-    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_int_equal(f->status, QUORLOCK_ERR_NOQUORUM);
     assert_nothing_left(f);
 }
 
@@ -416,12 +416,12 @@ WORLD_TEST(a_close_after_a_pause_sleeps_until_the_release_ends)
     until(f, 10 * SECOND);
     assert_int_equal(f->n_closed, 1);
     assert_int_equal(f->n_results, 2);
-    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_int_equal(f->status, QUORLOCK_ERR_NOQUORUM);
     assert_in_range(machine_counted(f->machine)->spins, 1, 20);
     assert_nothing_left(f);
 }
 
-static void on_released(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct fixture *f = arg;
 
@@ -436,8 +436,8 @@ static void release_and_acquire(void *arg)
 {
     struct fixture *f = arg;
 
-    assert_int_equal(quorlock_release(f->lock, on_released, f), 0);
-    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    assert_int_equal(quorlock_lock_release(f->lock, on_released, f), 0);
+    assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
 }
 
 /* The answers to the release come during the next attempt, or when that is granted. */
@@ -462,26 +462,26 @@ WORLD_TEST(a_release_counts_its_own_answers_while_the_next_acquire_is_in_flight)
 static void start_of_owner(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .owner = "me"};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .owner = "me"};
     struct fixture *f = arg;
 
     start(f);
-    quorlock_free(f->lock);
-    assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    quorlock_lock_free(f->lock);
+    assert_int_equal(quorlock_lock_new(&f->lock, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
 }
 
 /* It is held long enough when it is called, and not any more when the callback could run. */
 static void enter_and_stand_still(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_options lease = {
+    const struct quorlock_lock_options lease = {
         .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
     struct fixture *f = arg;
-    quorlock *inner;
+    quorlock_lock *inner;
 
-    assert_int_equal(quorlock_new(&inner, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(inner, on_result, f), 0);
+    assert_int_equal(quorlock_lock_new(&inner, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(inner, on_result, f), 0);
     machine_stall(f->machine, 2 * MS * (LEASE_MS - LEAST_MS), false);
 }
 
@@ -503,17 +503,17 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
 static void start_of_bounded_owner(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_options lease = {
+    const struct quorlock_lock_options lease = {
         .size = sizeof(lease), .lease_ms = LEASE_MS, .max_hold_ms = LEASE_MS / 2, .owner = "me"};
     struct fixture *f = arg;
 
     start(f);
-    quorlock_free(f->lock);
-    assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+    quorlock_lock_free(f->lock);
+    assert_int_equal(quorlock_lock_new(&f->lock, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
 }
 
-static void on_refused(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_refused(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     on_result(lock, result, arg);
     assert_non_null(strstr(result->text, "max_hold_ms"));
@@ -523,13 +523,13 @@ static void on_refused(quorlock *lock, const struct quorlock_result *result, voi
 static void enter_for_the_last_time(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_options lease = {
+    const struct quorlock_lock_options lease = {
         .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
     struct fixture *f = arg;
-    quorlock *inner;
+    quorlock_lock *inner;
 
-    assert_int_equal(quorlock_new(&inner, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(inner, on_refused, f), 0);
+    assert_int_equal(quorlock_lock_new(&inner, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(inner, on_refused, f), 0);
     machine_stall(f->machine, 2 * MS * (LEASE_MS - LEAST_MS), false);
 }
 
@@ -543,20 +543,20 @@ WORLD_TEST(a_hold_that_can_be_renewed_no_more_is_refused_when_it_is_told)
     machine_call(f->machine, enter_for_the_last_time, f);
     until(f, SECOND + 2 * MS * (LEASE_MS - LEAST_MS) + 100 * MS);
     assert_int_equal(f->n_results, 1);
-    assert_int_equal(f->status, QUORLOCK_STATE);
-    assert_true(quorlock_valid_ms(f->lock) > 0);
+    assert_int_equal(f->status, QUORLOCK_ERR_STATE);
+    assert_true(quorlock_lock_valid_ms(f->lock) > 0);
     end(f, close_client);
 }
 
 static void try_once(void *arg)
 {
     static const char *const key = "other";
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 0};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 0};
     struct fixture *f = arg;
-    quorlock *other;
+    quorlock_lock *other;
 
-    assert_int_equal(quorlock_new(&other, f->client, &key, 1, &lease), 0);
-    assert_int_equal(quorlock_acquire(other, on_result, f), 0);
+    assert_int_equal(quorlock_lock_new(&other, f->client, &key, 1, &lease), 0);
+    assert_int_equal(quorlock_lock_acquire(other, on_result, f), 0);
 }
 
 /* The frozen server owes answers to so many requests that there is no place for one more without memory. */
@@ -582,20 +582,20 @@ WORLD_TEST(a_close_does_not_wait_for_memory_to_release_on_a_frozen_server)
 
 /* Locks of keys with that name and a number, from the first to before the last. */
 static void start_locks(struct fixture *f, const char *name, int first, int last,
-                        const struct quorlock_options *options, quorlock_cb cb)
+                        const struct quorlock_lock_options *options, quorlock_lock_cb cb)
 {
     for (int i = first; i < last; i++) {
         char text[24];
         const char *key = text;
-        quorlock *lock;
+        quorlock_lock *lock;
 
         snprintf(text, sizeof(text), "%s-%d", name, i);
-        assert_int_equal(quorlock_new(&lock, f->client, &key, 1, options), 0);
-        assert_int_equal(quorlock_acquire(lock, cb, f), 0);
+        assert_int_equal(quorlock_lock_new(&lock, f->client, &key, 1, options), 0);
+        assert_int_equal(quorlock_lock_acquire(lock, cb, f), 0);
     }
 }
 
-static void on_ignored(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_ignored(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)result;
 }
@@ -604,7 +604,7 @@ static void on_ignored(quorlock *lock, const struct quorlock_result *result, voi
 
 static void start_flood(void *arg)
 {
-    const struct quorlock_options once = {.size = sizeof(once), .lease_ms = LEASE_MS};
+    const struct quorlock_lock_options once = {.size = sizeof(once), .lease_ms = LEASE_MS};
 
     start_locks(arg, "flood", 0, FLOOD, &once, on_ignored);
 }
@@ -617,13 +617,13 @@ static void start_queue(void *arg)
     const uint32_t waits_ms[] = {400, 600};
     struct fixture *f = arg;
 
-    quorlock_free(f->lock);
+    quorlock_lock_free(f->lock);
     for (int i = 0; i < 2; i++) {
-        const struct quorlock_options lease = {
+        const struct quorlock_lock_options lease = {
             .size = sizeof(lease), .lease_ms = LEASE_MS >> i, .wait_ms = waits_ms[i]};
 
-        assert_int_equal(quorlock_new(&f->lock, f->client, &key, 1, &lease), 0);
-        assert_int_equal(quorlock_acquire(f->lock, on_result, f), 0);
+        assert_int_equal(quorlock_lock_new(&f->lock, f->client, &key, 1, &lease), 0);
+        assert_int_equal(quorlock_lock_acquire(f->lock, on_result, f), 0);
     }
 }
 
@@ -678,7 +678,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
         assert_int_equal(f->n_results, 3);
         until(f, 2 * SECOND + 700 * MS);
         assert_int_equal(f->n_results, 4);
-        assert_int_equal(f->status, busy != 0 ? QUORLOCK_NOQUORUM : QUORLOCK_HELD);
+        assert_int_equal(f->status, busy != 0 ? QUORLOCK_ERR_NOQUORUM : QUORLOCK_ERR_HELD);
         end(f, close_both);
     }
 }
@@ -687,7 +687,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
 #define CROWD 100 /* more than a client keeps blocks for; */
 #define LATER 10  /* these share theirs */
 
-static const struct quorlock_options crowd_lease = {
+static const struct quorlock_lock_options crowd_lease = {
     .size = sizeof(crowd_lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
 
 static void come_first(void *arg)
@@ -731,7 +731,7 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
     assert_int_equal(statistics.held, 0);
     assert_int_equal(statistics.degraded, 0);
-    assert_int_equal(statistics.losses[QUORLOCK_LOST_EXPIRED], 1 + CROWD + LATER);
+    assert_int_equal(statistics.losses[QUORLOCK_LOSS_EXPIRED], 1 + CROWD + LATER);
     f->no_memory = false;
     end(f, close_client);
 }
@@ -749,7 +749,7 @@ WORLD_TEST(a_lock_that_waits_for_a_repair_is_renewed_in_time)
     server_start(f->servers[1], SERVER_EMPTY, false, 0);
     until(f, MS * 2 * LEASES_MS);
     assert_int_equal(f->n_lost, 0);
-    assert_true(quorlock_valid_ms(f->lock) > LEASE_MS / 2);
+    assert_true(quorlock_lock_valid_ms(f->lock) > LEASE_MS / 2);
     end(f, close_client);
 }
 
@@ -770,39 +770,39 @@ WORLD_TEST(a_request_after_a_suspension_ends_in_time)
     machine_call(f->machine, try_once, f);
     until(f, 42 * SECOND + 200 * MS);
     assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
-    assert_int_equal(statistics.nodes[0]->state, QUORLOCK_NODE_CONNECTING);
+    assert_int_equal(statistics.nodes[0]->state, QUORLOCK_NODE_STATE_CONNECTING);
     /* It is tried once more on the new connections, on which the servers say no more than before. */
     until(f, 45 * SECOND + 300 * MS);
     assert_int_equal(f->n_results, 3);
-    assert_int_equal(f->status, QUORLOCK_NOQUORUM);
+    assert_int_equal(f->status, QUORLOCK_ERR_NOQUORUM);
     end(f, close_client);
 }
 
 #define CYCLERS 512
 
-static void on_cycled(quorlock *lock, const struct quorlock_result *result, void *arg);
+static void on_cycled(quorlock_lock *lock, const struct quorlock_result *result, void *arg);
 
-static void on_cycle_granted(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_cycle_granted(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     struct fixture *f = arg;
 
     if (f->closing) return;
     assert_int_equal(result->status, QUORLOCK_OK);
     f->n_results++;
-    assert_int_equal(quorlock_release(lock, on_cycled, f), 0);
+    assert_int_equal(quorlock_lock_release(lock, on_cycled, f), 0);
 }
 
-static void on_cycled(quorlock *lock, const struct quorlock_result *result, void *arg)
+static void on_cycled(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     const struct fixture *f = arg;
 
-    if (!f->closing) assert_int_equal(quorlock_acquire(lock, on_cycle_granted, arg), 0);
+    if (!f->closing) assert_int_equal(quorlock_lock_acquire(lock, on_cycle_granted, arg), 0);
 }
 
 /* Locks that are taken and given back again and again. */
 static void start_cyclers(void *arg)
 {
-    const struct quorlock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
     struct fixture *f = arg;
 
     f->n_results = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * main.c - threads of the blocking facade, in an order that the seed draws
+ * main.c - threads of the sync facade, in an order that the seed draws
  *
  * The client behind the facade lives in the simulated world: three model servers and virtual time, which goes on only
  * while the loop's thread runs. The loop also stands still now and then, so locks are lost. Users in other threads call
@@ -17,12 +17,12 @@
  * user frees and closes only when the other calls on it wait inside.
  */
 #include <inttypes.h>
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/blocking_loop.h"
+#include "api/sync_loop.h"
 #include "outside.h"
 #include "parts/machine.h"
 #include "parts/net.h"
@@ -55,7 +55,7 @@
 
 /* One lock of the program, which users make anew when one of them has freed it. */
 struct shared {
-    quorlock_blocking_lock *handle;
+    quorlock_sync_lock *handle;
     const char *key;
     bool changing; /* it is made or freed: only one thread may use it */
     bool stopped;  /* a stop has returned */
@@ -66,9 +66,9 @@ static struct {
     struct net *net;
     struct machine *machine;
     struct server *servers[SERVERS];
-    quorlock_blocking *blocking;
+    quorlock_sync_client *sync;
     struct shared locks[LOCKS];
-    quorlock_blocking_candidate *candidate;
+    quorlock_sync_candidate *candidate;
     bool candidate_changing;
     unsigned n_waiting;         /* calls that wait for a grant, or to lead */
     bool shut, closing, closed; /* a shutdown has returned; a close has begun; it has returned */
@@ -190,7 +190,7 @@ static void run_woken(void *arg)
 /* The loop of the machine, until the facade takes its event away. */
 int outside_dispatch(struct event_base *base)
 {
-    const quorlock_blocking *blocking = f.woken_arg;
+    const quorlock_sync_client *sync = f.woken_arg;
 
     (void)base;
     while (f.added) {
@@ -198,7 +198,7 @@ int outside_dispatch(struct event_base *base)
             f.calling = true;
             machine_call(f.machine, run_woken, NULL);
         }
-        if (f.counter == 0 && (blocking->first != NULL || blocking->taken != NULL))
+        if (f.counter == 0 && (sync->first != NULL || sync->taken != NULL))
             turns_fail("a job lies in the queue while the loop sleeps");
         (void)queue_next(&f.queue, f.queue.now_us + STEP_US);
         if (one_in(300)) machine_stall(f.machine, turns_between(1, STALL_US), false);
@@ -215,11 +215,11 @@ static void judge(void)
         unsigned n = 0;
 
         for (unsigned i = key; i < LOCKS; i += KEYS) {
-            if (!f.locks[i].changing && quorlock_blocking_valid_ms(f.locks[i].handle) > 0) n++;
+            if (!f.locks[i].changing && quorlock_sync_lock_valid_ms(f.locks[i].handle) > 0) n++;
         }
         if (n > 1) turns_fail("%u locks of one key are valid", n);
     }
-    if (!f.closing && f.blocking->events.on && (f.readable > 0) != (f.blocking->events.queue.count > 0))
+    if (!f.closing && f.sync->events.on && (f.readable > 0) != (f.sync->events.queue.count > 0))
         turns_fail("the descriptor is not readable while an event waits");
 }
 
@@ -250,13 +250,13 @@ static void be_alone(const void *object)
 /* expect - the call began when the client was closed already, or nothing new was to be granted. */
 static void expect(const char *call, int status, bool closed, bool granted_no_more)
 {
-    if (status == QUORLOCK_CLOSED) totals[1]++;
-    if (closed && status != QUORLOCK_CLOSED)
+    if (status == QUORLOCK_ERR_CLOSED) totals[1]++;
+    if (closed && status != QUORLOCK_ERR_CLOSED)
         turns_fail("%s: %s, though the client was closed before", call, quorlock_status_name(status));
     if (granted_no_more && status == 0) turns_fail("%s: granted after a stop or a shutdown", call);
 }
 
-static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     (void)lock;
     (void)loss;
@@ -267,15 +267,15 @@ static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *lo
 static void make_lock(struct shared *shared)
 {
     const uint32_t waits[] = {0, 500, QUORLOCK_WAIT_FOREVER};
-    const struct quorlock_options options = {
+    const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = 1000, .wait_ms = waits[turns_between(0, 2)]};
     bool shut = f.shut;
     const void *before;
 
     if (f.closing) return;
-    before = enter(f.blocking);
+    before = enter(f.sync);
     shared->changing = true;
-    expect("new", quorlock_blocking_new(&shared->handle, f.blocking, &shared->key, 1, &options, NULL, 0), false, shut);
+    expect("new", quorlock_sync_lock_new(&shared->handle, f.sync, &shared->key, 1, &options, NULL, 0), false, shut);
     shared->changing = shared->stopped = false;
     leave(before);
 }
@@ -284,30 +284,30 @@ static void free_lock(struct shared *shared)
 {
     shared->changing = true;
     be_alone(shared);
-    quorlock_blocking_free(shared->handle);
+    quorlock_sync_lock_free(shared->handle);
     shared->handle = NULL;
     shared->changing = false;
 }
 
 /* What a callback may do with the lock. */
-static void on_told(const struct quorlock_blocking_result *result, void *arg)
+static void on_told(const struct quorlock_sync_result *result, void *arg)
 {
     struct shared *shared = arg;
     const void *before = enter(shared);
 
     f.n_told++;
-    if (result->status != QUORLOCK_CLOSED && !shared->changing && shared->handle != NULL) {
-        if (quorlock_blocking_acquire(shared->handle, NULL) != QUORLOCK_STATE)
+    if (result->status != QUORLOCK_ERR_CLOSED && !shared->changing && shared->handle != NULL) {
+        if (quorlock_sync_lock_acquire(shared->handle, NULL) != QUORLOCK_ERR_STATE)
             turns_fail("a call that waits was begun in the loop's thread");
-        if (one_in(2)) (void)quorlock_blocking_cancel(shared->handle);
-        if (one_in(8) && quorlock_blocking_stop(shared->handle) == 0) shared->stopped = true;
+        if (one_in(2)) (void)quorlock_sync_lock_cancel(shared->handle);
+        if (one_in(8) && quorlock_sync_lock_stop(shared->handle) == 0) shared->stopped = true;
         if (!shared->changing && one_in(4)) free_lock(shared);
     }
     leave(before);
 }
 
 static void start(const char *call, struct shared *shared,
-                  int (*begin)(quorlock_blocking_lock *, quorlock_blocking_cb, void *))
+                  int (*begin)(quorlock_sync_lock *, quorlock_sync_result_cb, void *))
 {
     bool closed = f.closed;
     int status = begin(shared->handle, f.has_events ? NULL : on_told, shared);
@@ -318,13 +318,13 @@ static void start(const char *call, struct shared *shared,
 
 static void acquire(struct shared *shared)
 {
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     bool closed = f.closed;
     bool no_more = f.shut || shared->stopped;
     int status;
 
     f.n_waiting++;
-    status = quorlock_blocking_acquire(shared->handle, &result);
+    status = quorlock_sync_lock_acquire(shared->handle, &result);
     f.n_waiting--;
     expect("acquire", status, closed, no_more);
     totals[0] += status == 0;
@@ -345,15 +345,15 @@ static void use_lock(struct shared *shared)
     case 0:
     case 1:
     case 2: acquire(shared); break;
-    case 3: start("start_acquire", shared, quorlock_blocking_start_acquire); break;
+    case 3: start("start_acquire", shared, quorlock_sync_lock_start_acquire); break;
     case 4:
-    case 5: expect("release", quorlock_blocking_release(shared->handle, NULL), closed, false); break;
-    case 6: start("start_release", shared, quorlock_blocking_start_release); break;
-    case 7: expect("extend", quorlock_blocking_extend(shared->handle, 0, NULL), closed, false); break;
-    case 8: expect("cancel", quorlock_blocking_cancel(shared->handle), closed, false); break;
-    case 9: quorlock_blocking_on_lost(shared->handle, f.has_events ? NULL : on_lost, NULL); break;
+    case 5: expect("release", quorlock_sync_lock_release(shared->handle, NULL), closed, false); break;
+    case 6: start("start_release", shared, quorlock_sync_lock_start_release); break;
+    case 7: expect("extend", quorlock_sync_lock_extend(shared->handle, 0, NULL), closed, false); break;
+    case 8: expect("cancel", quorlock_sync_lock_cancel(shared->handle), closed, false); break;
+    case 9: quorlock_sync_lock_set_on_lost(shared->handle, f.has_events ? NULL : on_lost, NULL); break;
     case 10:
-        if (one_in(2) && quorlock_blocking_stop(shared->handle) == 0) shared->stopped = true;
+        if (one_in(2) && quorlock_sync_lock_stop(shared->handle) == 0) shared->stopped = true;
         break;
     default:
         if (!shared->changing) free_lock(shared);
@@ -372,11 +372,11 @@ static void use_client(void)
     const void *before;
 
     if (f.closing) return;
-    before = enter(f.blocking);
-    if (one_in(4) && quorlock_blocking_shutdown(f.blocking) == 0)
+    before = enter(f.sync);
+    if (one_in(4) && quorlock_sync_client_shutdown(f.sync) == 0)
         f.shut = true;
     else
-        (void)quorlock_blocking_statistics(f.blocking, on_statistics, NULL);
+        (void)quorlock_sync_client_statistics(f.sync, on_statistics, NULL);
     leave(before);
 }
 
@@ -384,7 +384,7 @@ static void free_candidate(void)
 {
     f.candidate_changing = true;
     be_alone(&f.candidate);
-    quorlock_blocking_candidate_free(f.candidate);
+    quorlock_sync_candidate_free(f.candidate);
     f.candidate = NULL;
     f.candidate_changing = false;
 }
@@ -404,10 +404,10 @@ static void make_candidate(void)
     const void *before;
 
     if (f.closing) return;
-    before = enter(f.blocking);
+    before = enter(f.sync);
     f.candidate_changing = true;
-    expect("candidate_new", quorlock_blocking_candidate_new(&f.candidate, f.blocking, "election", &options, NULL, 0),
-           false, shut);
+    expect("candidate_new", quorlock_sync_candidate_new(&f.candidate, f.sync, "election", &options, NULL, 0), false,
+           shut);
     f.candidate_changing = false;
     leave(before);
 }
@@ -420,7 +420,7 @@ static void stand(void)
     int status;
 
     f.n_waiting++;
-    status = quorlock_blocking_stand(f.candidate, &term);
+    status = quorlock_sync_candidate_stand(f.candidate, &term);
     f.n_waiting--;
     expect("stand", status, closed, shut);
 }
@@ -440,7 +440,7 @@ static void use_candidate(void)
     case 0:
         if (!f.candidate_changing) free_candidate();
         break;
-    case 1: expect("resign", quorlock_blocking_resign(f.candidate), closed, false); break;
+    case 1: expect("resign", quorlock_sync_candidate_resign(f.candidate), closed, false); break;
     default: stand();
     }
     leave(before);
@@ -453,9 +453,9 @@ static void read_events(uint64_t most)
     const void *before;
 
     if (!f.has_events || f.read_all || (f.closing && !f.closed)) return;
-    before = enter(f.blocking);
+    before = enter(f.sync);
     for (; most > 0; most--) {
-        if (quorlock_blocking_next_event(f.blocking, &event) != 0) turns_fail("the events cannot be read");
+        if (quorlock_sync_client_next_event(f.sync, &event) != 0) turns_fail("the events cannot be read");
         f.n_told += event.type == QUORLOCK_EVENT_ACQUIRE_ENDED || event.type == QUORLOCK_EVENT_RELEASE_ENDED;
         totals[2] += event.type == QUORLOCK_EVENT_LOST;
         f.read_all = event.type == QUORLOCK_EVENT_CLOSED;
@@ -513,9 +513,9 @@ static void open_all(void)
 
     int fd;
 
-    if (quorlock_blocking_open(&f.blocking, &options) != 0) turns_fail("the client does not open");
+    if (quorlock_sync_client_new(&f.sync, &options) != 0) turns_fail("the client does not open");
     f.has_events = one_in(2);
-    if (f.has_events && quorlock_blocking_events(f.blocking, &fd) != 0) turns_fail("there are no events");
+    if (f.has_events && quorlock_sync_client_events(f.sync, &fd) != 0) turns_fail("there are no events");
     for (unsigned i = 0; i < LOCKS; i++) {
         f.locks[i] = (struct shared){.key = keys[i % KEYS]};
         make_lock(&f.locks[i]);
@@ -526,7 +526,7 @@ static void open_all(void)
 static void free_all(void)
 {
     for (unsigned i = 0; i < LOCKS; i++) {
-        if (f.closed && quorlock_blocking_valid_ms(f.locks[i].handle) != 0)
+        if (f.closed && quorlock_sync_lock_valid_ms(f.locks[i].handle) != 0)
             turns_fail("a lock is valid after the close");
         while (f.locks[i].changing) turns_pass();
         free_lock(&f.locks[i]);
@@ -538,12 +538,12 @@ static void free_all(void)
 /* A shutdown ends what waits, without a close. Without handles the end of the client is that of its memory. */
 static void close_all(void)
 {
-    if (one_in(3) && quorlock_blocking_shutdown(f.blocking) == 0) f.shut = true;
+    if (one_in(3) && quorlock_sync_client_shutdown(f.sync) == 0) f.shut = true;
     while (f.shut && f.n_waiting > 0) turns_pass();
     f.closing = true;
     if (one_in(3)) free_all();
-    be_alone(f.blocking);
-    if (quorlock_blocking_close(f.blocking) != 0) turns_fail("the client does not close");
+    be_alone(f.sync);
+    if (quorlock_sync_client_close(f.sync) != 0) turns_fail("the client does not close");
     f.closed = true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * outside.h - what the blocking facade sees in place of threads, libevent and the real system
+ * outside.h - what the sync facade sees in place of threads, libevent and the real system
  *
  * Its sources are compiled for this program with this header in front of them (-include). Whatever they do with a mutex
  * or a condition goes to turns.h, and their loop is that of a simulated machine.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_blocking_events.c - events by a descriptor, for callers that want no callback from the loop's thread
+ * test_sync_events.c - events by a descriptor, for callers that want no callback from the loop's thread
  */
 #include <poll.h>
 
-#include "blocking_fixture.h"
+#include "sync_fixture.h"
 
 #define SHORT_LEASE_MS 600
 #define TERM_LEASE_MS  4000 /* a busy machine deposes nobody, and who was deposed waits for it to end */
@@ -13,8 +13,8 @@ static int events_fd;
 
 static int events_setup(void **state)
 {
-    if (blocking_setup(state) != 0) return -1;
-    return quorlock_blocking_events(blocking, &events_fd);
+    if (sync_setup(state) != 0) return -1;
+    return quorlock_sync_client_events(sync_client, &events_fd);
 }
 
 /* The client ends with its last event. */
@@ -22,25 +22,25 @@ static int events_teardown(void **state)
 {
     struct quorlock_event event = {.size = sizeof(event)};
 
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     do {
-        assert_int_equal(quorlock_blocking_next_event(blocking, &event), 0);
+        assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), 0);
         if (event.type == QUORLOCK_EVENT_NONE) fail_msg("the last event did not come");
     } while (event.type != QUORLOCK_EVENT_CLOSED);
-    blocking = NULL;
+    sync_client = NULL;
     return fixture_teardown(state);
 }
 
 /* open_again - open a client for the end of a test that has closed its own. */
 static void open_again(void)
 {
-    if (quorlock_blocking_open(&blocking, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
-    assert_int_equal(quorlock_blocking_events(blocking, &events_fd), 0);
+    if (quorlock_sync_client_new(&sync_client, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
+    assert_int_equal(quorlock_sync_client_events(sync_client, &events_fd), 0);
 }
 
 #define EVENTS_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, events_setup, events_teardown);)
 /* The test switches the events on. */
-#define LATER_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, blocking_setup, events_teardown);)
+#define LATER_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, sync_setup, events_teardown);)
 
 /* readable - return whether an event waits, by the descriptor. */
 static bool readable(int wait_ms)
@@ -57,7 +57,7 @@ static struct quorlock_event next_event(void)
 
     do {
         if (!readable(GENEROUS_US / 1000)) fail_msg("no event came");
-        assert_int_equal(quorlock_blocking_next_event(blocking, &event), 0);
+        assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), 0);
         if (event.type == QUORLOCK_EVENT_NONE) fail_msg("the descriptor is readable without an event");
     } while (event.type == QUORLOCK_EVENT_LOG);
     return event;
@@ -78,33 +78,33 @@ static void expect_none(void)
 {
     struct quorlock_event event = {.size = sizeof(event), .type = QUORLOCK_EVENT_LOG};
 
-    while (event.type == QUORLOCK_EVENT_LOG) assert_int_equal(quorlock_blocking_next_event(blocking, &event), 0);
+    while (event.type == QUORLOCK_EVENT_LOG) assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_NONE);
     assert_false(readable(0));
 }
 
 /* await_loss - wait until the lock, which is held, is lost. */
-static void await_loss(quorlock_blocking_lock *lock)
+static void await_loss(quorlock_sync_lock *lock)
 {
     uint64_t until_us = clock_us() + GENEROUS_US;
 
     drop_by_hand("key");
-    while (quorlock_blocking_valid_ms(lock) > 0) {
+    while (quorlock_sync_lock_valid_ms(lock) > 0) {
         if (clock_us() > until_us) fail_msg("it was not lost");
         sched_yield();
     }
-    (void)quorlock_blocking_release(lock, NULL);
+    (void)quorlock_sync_lock_release(lock, NULL);
 }
 
 EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
 {
-    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     struct quorlock_event event;
     int loss, acquired, released;
 
     expect_none();
-    quorlock_blocking_on_lost(lock, NULL, &loss);
-    assert_int_equal(quorlock_blocking_start_acquire(lock, NULL, &acquired), 0);
+    quorlock_sync_lock_set_on_lost(lock, NULL, &loss);
+    assert_int_equal(quorlock_sync_lock_start_acquire(lock, NULL, &acquired), 0);
     event = expect_event(QUORLOCK_EVENT_ACQUIRE_ENDED, lock, &acquired);
     assert_int_equal(event.status, QUORLOCK_OK);
     assert_true(event.valid_ms > 0);
@@ -112,56 +112,56 @@ EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
     assert_non_null(strstr(event.text, "key"));
     drop_by_hand("key");
     event = expect_event(QUORLOCK_EVENT_LOST, lock, &loss);
-    assert_int_equal(event.reason, QUORLOCK_LOST_GONE);
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(event.reason, QUORLOCK_LOSS_GONE);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
     assert_true(strlen(event.text) > 0);
-    assert_int_equal(quorlock_blocking_start_release(lock, NULL, &released), 0);
+    assert_int_equal(quorlock_sync_lock_start_release(lock, NULL, &released), 0);
     event = expect_event(QUORLOCK_EVENT_RELEASE_ENDED, lock, &released);
-    assert_true(event.status == QUORLOCK_STATE || event.expired != 0);
+    assert_true(event.status == QUORLOCK_ERR_STATE || event.expired != 0);
     expect_none();
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }
 
 EVENTS_TEST(losses_that_nobody_reads_are_one_a_handle_and_go_with_it)
 {
-    quorlock_blocking_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    quorlock_blocking_lock *other = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *other = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     struct quorlock_event event;
 
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+        assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
         await_loss(lock);
     }
     expect_event(QUORLOCK_EVENT_LOST, lock, NULL);
     expect_none();
-    assert_int_equal(quorlock_blocking_acquire(other, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(other, NULL), 0);
     await_loss(other);
-    quorlock_blocking_free(other);
+    quorlock_sync_lock_free(other);
     expect_none();
     /* An operation that was started ends, also when its lock is free. */
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
     other = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    assert_int_equal(quorlock_blocking_start_acquire(other, NULL, &event), 0);
-    quorlock_blocking_free(other);
+    assert_int_equal(quorlock_sync_lock_start_acquire(other, NULL, &event), 0);
+    quorlock_sync_lock_free(other);
     event = expect_event(QUORLOCK_EVENT_ACQUIRE_ENDED, other, &event);
-    assert_int_equal(event.status, QUORLOCK_CANCELED);
-    quorlock_blocking_free(lock);
+    assert_int_equal(event.status, QUORLOCK_ERR_CANCELED);
+    quorlock_sync_lock_free(lock);
 }
 
 EVENTS_TEST(a_close_ends_what_was_started_and_is_the_last_event)
 {
-    quorlock_blocking_lock *holds = new_lock("key", LONG_LEASE_MS, 0);
-    quorlock_blocking_lock *waits = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *holds = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *waits = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
     struct quorlock_event event;
 
-    assert_int_equal(quorlock_blocking_acquire(holds, NULL), 0);
-    assert_int_equal(quorlock_blocking_start_acquire(waits, NULL, NULL), 0);
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(holds, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_start_acquire(waits, NULL, NULL), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     event = expect_event(QUORLOCK_EVENT_ACQUIRE_ENDED, waits, NULL);
-    assert_int_equal(event.status, QUORLOCK_CLOSED);
+    assert_int_equal(event.status, QUORLOCK_ERR_CLOSED);
     expect_event(QUORLOCK_EVENT_CLOSED, NULL, NULL);
-    quorlock_blocking_free(holds);
-    quorlock_blocking_free(waits);
+    quorlock_sync_lock_free(holds);
+    quorlock_sync_lock_free(waits);
     open_again();
 }
 
@@ -170,52 +170,52 @@ EVENTS_TEST(candidates_and_observers_have_events)
     const struct quorlock_candidate_options options = {
         .size = sizeof(options), .advertise = "here", .lease_ms = TERM_LEASE_MS, .arg = &events_fd};
     const struct quorlock_observer_options watches = {.size = sizeof(watches), .poll_ms = 20};
-    quorlock_blocking_candidate *candidate = NULL;
-    quorlock_blocking_observer *observer = NULL;
+    quorlock_sync_candidate *candidate = NULL;
+    quorlock_sync_observer *observer = NULL;
     struct quorlock_event event;
     uint64_t term = 0;
 
-    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "key", &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_candidate_term(candidate), 0);
-    assert_int_equal(quorlock_blocking_stand(candidate, &term), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "key", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_term(candidate), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(candidate, &term), 0);
     event = expect_event(QUORLOCK_EVENT_ELECTED, candidate, &events_fd);
     assert_int_equal(event.term, term);
-    assert_int_equal(quorlock_blocking_candidate_term(candidate), term);
+    assert_int_equal(quorlock_sync_candidate_term(candidate), term);
     drop_by_hand("key");
     event = expect_event(QUORLOCK_EVENT_DEPOSED, candidate, &events_fd);
     assert_int_equal(event.term, term);
     assert_true(strlen(event.text) > 0);
     event = expect_event(QUORLOCK_EVENT_ELECTED, candidate, &events_fd);
     assert_true(event.term > term);
-    assert_int_equal(quorlock_blocking_observe(&observer, blocking, "key", &watches, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL, 0), 0);
     do event = expect_event(QUORLOCK_EVENT_LEADER_CHANGED, observer, NULL);
     while (event.state != QUORLOCK_LEADER_KNOWN);
     assert_string_equal(event.text, "here");
     assert_true(strlen(event.token) > 0 && event.term > term);
-    quorlock_blocking_observer_free(observer);
+    quorlock_sync_observer_free(observer);
     expect_none();
-    assert_int_equal(quorlock_blocking_resign(candidate), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_candidate_term(candidate), 0);
+    assert_int_equal(quorlock_sync_candidate_resign(candidate), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_candidate_term(candidate), 0);
     event = expect_event(QUORLOCK_EVENT_RESIGNED, candidate, &events_fd);
     assert_int_equal(event.status, QUORLOCK_OK);
-    quorlock_blocking_candidate_free(candidate);
-    assert_int_equal(quorlock_blocking_candidate_term(NULL), 0);
+    quorlock_sync_candidate_free(candidate);
+    assert_int_equal(quorlock_sync_candidate_term(NULL), 0);
 }
 
 LATER_TEST(warnings_from_before_the_events_wait_for_them)
 {
     struct quorlock_event event = {.size = sizeof(event)};
     uint64_t until_us = clock_us() + GENEROUS_US;
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
 
     /* Each connection that ends is a warning. */
     for (int i = 0; i < 3; i++) server_kill(SERVER(i));
-    while (quorlock_blocking_acquire(lock, NULL) != QUORLOCK_NOQUORUM)
+    while (quorlock_sync_lock_acquire(lock, NULL) != QUORLOCK_ERR_NOQUORUM)
         if (clock_us() > until_us) fail_msg("a quorum answers without servers");
-    quorlock_blocking_free(lock);
-    assert_int_equal(quorlock_blocking_events(blocking, &events_fd), 0);
+    quorlock_sync_lock_free(lock);
+    assert_int_equal(quorlock_sync_client_events(sync_client, &events_fd), 0);
     assert_true(readable(GENEROUS_US / 1000));
-    assert_int_equal(quorlock_blocking_next_event(blocking, &event), 0);
+    assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_LOG);
     assert_true(event.level >= QUORLOCK_LOG_WARN && strlen(event.text) > 0);
 }
@@ -224,25 +224,25 @@ LATER_TEST(events_are_switched_on_before_there_is_a_handle)
 {
     struct quorlock_event event = {.size = sizeof(event)};
     const struct quorlock_observer_options watches = {.size = sizeof(watches)};
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    quorlock_blocking_observer *observer = NULL;
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_observer *observer = NULL;
     int fd = -1, again = -1;
 
-    assert_int_equal(quorlock_blocking_events(NULL, &fd), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_events(blocking, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_events(blocking, &fd), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_next_event(blocking, &event), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_start_acquire(lock, NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_observe(&observer, blocking, "key", &watches, NULL, 0), QUORLOCK_INVAL);
-    quorlock_blocking_free(lock);
+    assert_int_equal(quorlock_sync_client_events(NULL, &fd), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_events(sync_client, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_events(sync_client, &fd), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_start_acquire(lock, NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL, 0), QUORLOCK_ERR_INVAL);
+    quorlock_sync_lock_free(lock);
     assert_int_equal(fd, -1);
-    assert_int_equal(quorlock_blocking_events(blocking, &fd), 0);
-    assert_int_equal(quorlock_blocking_events(blocking, &again), 0);
+    assert_int_equal(quorlock_sync_client_events(sync_client, &fd), 0);
+    assert_int_equal(quorlock_sync_client_events(sync_client, &again), 0);
     assert_int_equal(fd, again);
-    assert_int_equal(quorlock_blocking_next_event(NULL, &event), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_next_event(blocking, NULL), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_client_next_event(NULL, &event), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_next_event(sync_client, NULL), QUORLOCK_ERR_INVAL);
     event.size = 8;
-    assert_int_equal(quorlock_blocking_next_event(blocking, &event), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), QUORLOCK_ERR_INVAL);
     events_fd = fd;
 }
 
@@ -255,7 +255,7 @@ static void *read_until_closed(void *arg)
 
     while (event.type != QUORLOCK_EVENT_CLOSED) {
         if (event.type == QUORLOCK_EVENT_NONE) (void)readable(-1);
-        if (quorlock_blocking_next_event(blocking, &event) != 0) return "an error";
+        if (quorlock_sync_client_next_event(sync_client, &event) != 0) return "an error";
         *n_ended += event.type == QUORLOCK_EVENT_ACQUIRE_ENDED || event.type == QUORLOCK_EVENT_RELEASE_ENDED;
     }
     return NULL;
@@ -266,11 +266,11 @@ static void *start_and_free(void *arg)
     unsigned *n_started = arg;
 
     for (int i = 0; i < 20; i++) {
-        quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 10);
+        quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 10);
 
-        *n_started += quorlock_blocking_start_acquire(lock, NULL, NULL) == 0;
-        *n_started += quorlock_blocking_start_release(lock, NULL, NULL) == 0;
-        quorlock_blocking_free(lock);
+        *n_started += quorlock_sync_lock_start_acquire(lock, NULL, NULL) == 0;
+        *n_started += quorlock_sync_lock_start_release(lock, NULL, NULL) == 0;
+        quorlock_sync_lock_free(lock);
     }
     return NULL;
 }
@@ -284,7 +284,7 @@ EVENTS_TEST(each_operation_ends_once_for_a_reader_beside_other_threads)
     assert_int_equal(pthread_create(&reader, NULL, read_until_closed, &n_ended), 0);
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, start_and_free, &n_started[i]), 0);
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     assert_int_equal(pthread_join(reader, &failed), 0);
     open_again();
     assert_null(failed);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_blocking.c - the blocking facade: threads that share one client
+ * test_sync.c - the sync facade: threads that share one client
  */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "blocking_fixture.h"
+#include "sync_fixture.h"
 
 #define THREADS  6
 #define TURNS    15
@@ -19,122 +19,122 @@
 
 BLOCKING_TEST(one_life)
 {
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_sync_result result = {.size = sizeof(result)};
 
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_STATE);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
+    assert_int_equal(quorlock_sync_lock_release(lock, &result), QUORLOCK_ERR_STATE);
     assert_true(strlen(result.text) > 0);
-    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.status, QUORLOCK_OK);
     assert_true(result.granted >= 2);
     assert_true(cluster_holders(&fixture.cluster, "key", result.token) >= 2);
-    assert_true(quorlock_blocking_valid_ms(lock) > LONG_LEASE_MS / 2);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_cancel(lock), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_extend(lock, LONG_LEASE_MS, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_extend(lock, LONG_LEASE_MS + 1, &result), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
+    assert_true(quorlock_sync_lock_valid_ms(lock) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_cancel(lock), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_extend(lock, LONG_LEASE_MS, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_extend(lock, LONG_LEASE_MS + 1, &result), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_release(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.expired, 0);
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
     cluster_await_free(&fixture.cluster, "key");
-    quorlock_blocking_free(lock);
-    quorlock_blocking_free(NULL);
+    quorlock_sync_lock_free(lock);
+    quorlock_sync_lock_free(NULL);
 }
 
 BLOCKING_TEST(a_lock_passes_from_one_handle_to_another)
 {
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result = {.size = sizeof(result)}, adopted = result;
-    quorlock_blocking_lock *heir = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_sync_result result = {.size = sizeof(result)}, adopted = result;
+    quorlock_sync_lock *heir = new_lock("key", LONG_LEASE_MS, 0);
 
-    assert_int_equal(quorlock_blocking_detach(lock, &result), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_detach(lock, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_detach(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_detach(lock, &result), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_detach(lock, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_detach(lock, &result), QUORLOCK_OK);
     assert_true(result.valid_ms > 0 && cluster_holders(&fixture.cluster, "key", result.token) >= 2);
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    assert_int_equal(quorlock_blocking_adopt(heir, NULL, &adopted), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_adopt(heir, result.token, &adopted), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
+    assert_int_equal(quorlock_sync_lock_adopt(heir, NULL, &adopted), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_adopt(heir, result.token, &adopted), QUORLOCK_OK);
     assert_string_equal(adopted.token, result.token);
-    assert_true(quorlock_blocking_valid_ms(heir) > 0);
-    assert_int_equal(quorlock_blocking_release(heir, NULL), QUORLOCK_OK);
+    assert_true(quorlock_sync_lock_valid_ms(heir) > 0);
+    assert_int_equal(quorlock_sync_lock_release(heir, NULL), QUORLOCK_OK);
     cluster_await_free(&fixture.cluster, "key");
-    quorlock_blocking_free(lock);
-    quorlock_blocking_free(heir);
+    quorlock_sync_lock_free(lock);
+    quorlock_sync_lock_free(heir);
 }
 
 /* A result of another size than the library's, and the bytes behind it. */
 BLOCKING_TEST(results_say_their_size)
 {
     struct {
-        struct quorlock_blocking_result known;
+        struct quorlock_sync_result known;
         unsigned char newer[32];
     } result = {.known = {.size = sizeof(result)}}, untouched;
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
 
-    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result.known), QUORLOCK_OK);
     assert_int_equal(result.known.size, sizeof(result));
     assert_true(strlen(result.known.token) > 0);
-    assert_int_equal(quorlock_blocking_release(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(lock, &result.known), QUORLOCK_OK);
     /* An unknown size is refused, and nothing is written. */
     result.newer[31] = 1;
     memcpy(&untouched, &result, sizeof(result));
-    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result.known), QUORLOCK_ERR_INVAL);
     assert_memory_equal(&untouched, &result, sizeof(result));
     untouched.known.size = result.known.size =
-        offsetof(struct quorlock_blocking_result, token) + sizeof(result.known.token) - 1;
-    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_INVAL);
+        offsetof(struct quorlock_sync_result, token) + sizeof(result.known.token) - 1;
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result.known), QUORLOCK_ERR_INVAL);
     assert_memory_equal(&untouched, &result, sizeof(result));
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
     /* Bytes behind the size do not matter, and stay. */
     memset(result.newer, 0xa5, sizeof(result.newer));
     result.known.size = sizeof(result.known);
-    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result.known), QUORLOCK_OK);
     assert_int_equal(result.known.size, sizeof(result.known));
     for (size_t i = 0; i < sizeof(result.newer); i++) assert_int_equal(result.newer[i], 0xa5);
-    assert_int_equal(quorlock_blocking_release(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(lock, NULL), QUORLOCK_OK);
     /* So do members that a caller of the first release does not know. */
-    result.known.size = offsetof(struct quorlock_blocking_result, token) + sizeof(result.known.token);
+    result.known.size = offsetof(struct quorlock_sync_result, token) + sizeof(result.known.token);
     result.known.slot = 77;
-    assert_int_equal(quorlock_blocking_acquire(lock, &result.known), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result.known), QUORLOCK_OK);
     assert_true(strlen(result.known.token) > 0);
     assert_int_equal(result.known.slot, 77);
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }
 
 /* The second of two permits, and so a slot that is not 0 for one of them. */
 static uint32_t slots_of_two(void)
 {
-    const struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .permits = 2};
-    struct quorlock_blocking_result results[2] = {{.size = sizeof(results[0])}, {.size = sizeof(results[1])}};
-    quorlock_blocking_lock *locks[2];
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .permits = 2};
+    struct quorlock_sync_result results[2] = {{.size = sizeof(results[0])}, {.size = sizeof(results[1])}};
+    quorlock_sync_lock *locks[2];
     const char *key = "permits";
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(quorlock_blocking_new(&locks[i], blocking, &key, 1, &options, NULL, 0), 0);
-        assert_int_equal(quorlock_blocking_acquire(locks[i], &results[i]), QUORLOCK_OK);
+        assert_int_equal(quorlock_sync_lock_new(&locks[i], sync_client, &key, 1, &options, NULL, 0), 0);
+        assert_int_equal(quorlock_sync_lock_acquire(locks[i], &results[i]), QUORLOCK_OK);
     }
-    for (int i = 0; i < 2; i++) quorlock_blocking_free(locks[i]);
+    for (int i = 0; i < 2; i++) quorlock_sync_lock_free(locks[i]);
     return results[0].slot + results[1].slot;
 }
 
 BLOCKING_TEST(each_member_of_a_result_comes_from_the_library)
 {
-    struct quorlock_options options = {
+    struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1};
-    struct quorlock_blocking_result granted = {.size = sizeof(granted)}, held = granted, expired = granted;
-    quorlock_blocking_lock *lock, *bounded;
+    struct quorlock_sync_result granted = {.size = sizeof(granted)}, held = granted, expired = granted;
+    quorlock_sync_lock *lock, *bounded;
     const char *key = "key";
 
     server_kill(SERVER(2));
-    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
     options.wait_ms = BOUND_MS;
-    assert_int_equal(quorlock_blocking_new(&bounded, blocking, &key, 1, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_acquire(lock, &granted), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_new(&bounded, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &granted), QUORLOCK_OK);
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key by-hand PX 60000");
-    assert_int_equal(quorlock_blocking_release(lock, &expired), QUORLOCK_OK);
-    assert_int_not_equal(quorlock_blocking_acquire(bounded, &held), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(lock, &expired), QUORLOCK_OK);
+    assert_int_not_equal(quorlock_sync_lock_acquire(bounded, &held), QUORLOCK_OK);
     const struct {
         const char *name;
         uint64_t value, least, most;
@@ -155,8 +155,8 @@ BLOCKING_TEST(each_member_of_a_result_comes_from_the_library)
     }
     assert_int_equal(cluster_holders(&fixture.cluster, "key", granted.token), 0);
     assert_true(strlen(granted.token) > 0);
-    quorlock_blocking_free(lock);
-    quorlock_blocking_free(bounded);
+    quorlock_sync_lock_free(lock);
+    quorlock_sync_lock_free(bounded);
 }
 
 /* An inner function takes the lock of its caller; and several keys at once. */
@@ -164,62 +164,63 @@ BLOCKING_TEST(nested_and_many_keys)
 {
     static const char *const keys[] = {"zebra", "ant"};
     static const char *const overlapping[] = {"ant", "bee"};
-    struct quorlock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .owner = "main"};
-    quorlock_blocking_lock *outer, *inner, *overlaps, *other;
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .owner = "main"};
+    quorlock_sync_lock *outer, *inner, *overlaps, *other;
+    struct quorlock_sync_result result = {.size = sizeof(result)};
 
-    assert_int_equal(quorlock_blocking_new(&outer, blocking, keys, 2, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_new(&inner, blocking, keys, 2, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_new(&overlaps, blocking, overlapping, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&outer, sync_client, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&inner, sync_client, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&overlaps, sync_client, overlapping, 2, &options, NULL, 0), 0);
     options.owner = "other";
-    assert_int_equal(quorlock_blocking_new(&other, blocking, keys, 2, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_acquire(outer, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_acquire(inner, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_new(&other, sync_client, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(outer, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(inner, &result), QUORLOCK_OK);
     assert_non_null(strstr(result.text, "2 holds now"));
-    assert_int_equal(quorlock_blocking_acquire(inner, &result), QUORLOCK_OK);
-    assert_true(quorlock_blocking_valid_ms(inner) > LONG_LEASE_MS / 2);
-    assert_int_equal(quorlock_blocking_acquire(other, &result), QUORLOCK_HELD);
-    assert_int_equal(quorlock_blocking_acquire(overlaps, &result), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_lock_acquire(inner, &result), QUORLOCK_OK);
+    assert_true(quorlock_sync_lock_valid_ms(inner) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_sync_lock_acquire(other, &result), QUORLOCK_ERR_HELD);
+    assert_int_equal(quorlock_sync_lock_acquire(overlaps, &result), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(result.text, "\"ant\""));
-    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_release(inner, &result), QUORLOCK_STATE);
+    assert_int_equal(quorlock_sync_lock_release(inner, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(inner, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(inner, &result), QUORLOCK_ERR_STATE);
     assert_true(cluster_holders(&fixture.cluster, "zebra", NULL) >= 2 &&
                 cluster_holders(&fixture.cluster, "ant", NULL) >= 2);
-    assert_int_equal(quorlock_blocking_release(outer, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(outer, &result), QUORLOCK_OK);
     cluster_await_free(&fixture.cluster, "zebra");
     cluster_await_free(&fixture.cluster, "ant");
-    assert_int_equal(quorlock_blocking_acquire(other, &result), QUORLOCK_OK);
-    quorlock_blocking_free(other);
-    quorlock_blocking_free(overlaps);
-    quorlock_blocking_free(inner);
-    quorlock_blocking_free(outer);
+    assert_int_equal(quorlock_sync_lock_acquire(other, &result), QUORLOCK_OK);
+    quorlock_sync_lock_free(other);
+    quorlock_sync_lock_free(overlaps);
+    quorlock_sync_lock_free(inner);
+    quorlock_sync_lock_free(outer);
 }
 
 BLOCKING_TEST(errors_of_open_and_new)
 {
     struct quorlock_client_options options = {.size = sizeof(options), .nodes = fixture.nodes};
     const char *key = "quorlock:guard";
-    quorlock_blocking_lock *lock = NULL;
-    quorlock_blocking_candidate *candidate = NULL;
-    quorlock_blocking *other = NULL;
+    quorlock_sync_lock *lock = NULL;
+    quorlock_sync_candidate *candidate = NULL;
+    quorlock_sync_client *other = NULL;
     char error[TEXT_SIZE] = "";
 
     options.error = error;
     options.error_size = sizeof(error);
-    assert_int_equal(quorlock_blocking_open(&other, &options), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_client_new(&other, &options), QUORLOCK_ERR_INVAL);
     assert_null(other);
     assert_true(strlen(error) > 0);
     error[0] = '\0';
-    assert_int_equal(quorlock_blocking_new(&lock, blocking, &key, 1, NULL, error, sizeof(error)), QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, error, sizeof(error)),
+                     QUORLOCK_ERR_INVAL);
     assert_null(lock);
     assert_non_null(strstr(error, key));
     error[0] = '\0';
-    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, key, NULL, error, sizeof(error)),
-                     QUORLOCK_INVAL);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, key, NULL, error, sizeof(error)),
+                     QUORLOCK_ERR_INVAL);
     assert_null(candidate);
     assert_non_null(strstr(error, key));
-    assert_int_equal(quorlock_blocking_close(NULL), 0);
+    assert_int_equal(quorlock_sync_client_close(NULL), 0);
 }
 
 /* ---- many threads ---- */
@@ -228,21 +229,21 @@ static atomic_int inside, together, failures;
 
 static void *take_turns(void *arg)
 {
-    quorlock_blocking_lock *lock = arg;
+    quorlock_sync_lock *lock = arg;
 
     for (int i = 0; i < TURNS; i++) {
-        if (quorlock_blocking_acquire(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
+        if (quorlock_sync_lock_acquire(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
         if (atomic_fetch_add(&inside, 1) != 0) atomic_fetch_add(&together, 1);
-        if (quorlock_blocking_valid_ms(lock) == 0) atomic_fetch_add(&failures, 1);
+        if (quorlock_sync_lock_valid_ms(lock) == 0) atomic_fetch_add(&failures, 1);
         atomic_fetch_sub(&inside, 1);
-        if (quorlock_blocking_release(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
+        if (quorlock_sync_lock_release(lock, NULL) != 0) atomic_fetch_add(&failures, 1);
     }
     return NULL;
 }
 
 BLOCKING_TEST(threads_take_turns)
 {
-    quorlock_blocking_lock *locks[THREADS];
+    quorlock_sync_lock *locks[THREADS];
     pthread_t threads[THREADS];
 
     for (int i = 0; i < THREADS; i++) {
@@ -251,7 +252,7 @@ BLOCKING_TEST(threads_take_turns)
     }
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-        quorlock_blocking_free(locks[i]);
+        quorlock_sync_lock_free(locks[i]);
     }
     assert_int_equal(atomic_load(&failures), 0);
     assert_int_equal(atomic_load(&together), 0);
@@ -260,19 +261,19 @@ BLOCKING_TEST(threads_take_turns)
 
 BLOCKING_TEST(cancel_and_free_end_a_wait)
 {
-    quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
     struct waiter waiter = {0};
 
-    assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), 0);
     start_waiter(&waiter);
-    assert_int_equal(quorlock_blocking_cancel(waiter.lock), 0);
-    end_waiter(&waiter, QUORLOCK_CANCELED);
-    quorlock_blocking_free(waiter.lock);
+    assert_int_equal(quorlock_sync_lock_cancel(waiter.lock), 0);
+    end_waiter(&waiter, QUORLOCK_ERR_CANCELED);
+    quorlock_sync_lock_free(waiter.lock);
     start_waiter(&waiter);
-    quorlock_blocking_free(waiter.lock);
-    end_waiter(&waiter, QUORLOCK_CANCELED);
-    assert_int_equal(quorlock_blocking_release(holder, NULL), 0);
-    quorlock_blocking_free(holder);
+    quorlock_sync_lock_free(waiter.lock);
+    end_waiter(&waiter, QUORLOCK_ERR_CANCELED);
+    assert_int_equal(quorlock_sync_lock_release(holder, NULL), 0);
+    quorlock_sync_lock_free(holder);
     cluster_await_free(&fixture.cluster, "key");
 }
 
@@ -282,7 +283,7 @@ static void *extend_lock(void *arg)
 {
     struct waiter *waiter = arg;
 
-    waiter->status = quorlock_blocking_extend(waiter->lock, LONG_LEASE_MS, NULL);
+    waiter->status = quorlock_sync_lock_extend(waiter->lock, LONG_LEASE_MS, NULL);
     atomic_store(&waiter->ended, true);
     return NULL;
 }
@@ -293,7 +294,7 @@ static void start_extender(struct waiter *extender)
     uint64_t until_us = clock_us() + GENEROUS_US;
 
     assert_int_equal(pthread_create(&extender->thread, NULL, extend_lock, extender), 0);
-    while (quorlock_blocking_acquire(extender->lock, NULL) != QUORLOCK_BUSY && !atomic_load(&extender->ended)) {
+    while (quorlock_sync_lock_acquire(extender->lock, NULL) != QUORLOCK_ERR_BUSY && !atomic_load(&extender->ended)) {
         if (clock_us() > until_us) fail_msg("the extend of the other thread did not begin");
     }
 }
@@ -303,12 +304,12 @@ BLOCKING_TEST(free_ends_an_extend)
 {
     struct waiter extender = {.lock = new_lock("key", LONG_LEASE_MS, 0)};
 
-    assert_int_equal(quorlock_blocking_acquire(extender.lock, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(extender.lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     start_extender(&extender);
-    quorlock_blocking_free(extender.lock);
+    quorlock_sync_lock_free(extender.lock);
     assert_int_equal(pthread_join(extender.thread, NULL), 0);
-    assert_true(extender.status == QUORLOCK_CANCELED || extender.status == QUORLOCK_NOQUORUM);
+    assert_true(extender.status == QUORLOCK_ERR_CANCELED || extender.status == QUORLOCK_ERR_NOQUORUM);
     for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
 }
 
@@ -324,41 +325,41 @@ BLOCKING_TEST(close_under_callers_while_servers_hang)
     uint64_t begun_us;
 
     fixture.options.node_timeout_ms = HANG_MS;
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
-    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
     extender.lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    assert_int_equal(quorlock_blocking_acquire(extender.lock, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(extender.lock, NULL), 0);
     for (int i = 0; i < WAITERS; i++) start_waiter(&waiters[i]);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     start_extender(&extender);
     begun_us = clock_us();
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
-    blocking = NULL;
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
+    sync_client = NULL;
     assert_true(clock_us() - begun_us < 2500ull * HANG_MS);
-    for (int i = 0; i < WAITERS; i++) end_waiter(&waiters[i], QUORLOCK_CLOSED);
+    for (int i = 0; i < WAITERS; i++) end_waiter(&waiters[i], QUORLOCK_ERR_CLOSED);
     assert_int_equal(pthread_join(extender.thread, NULL), 0);
-    assert_true(extender.status == QUORLOCK_CLOSED || extender.status == QUORLOCK_NOQUORUM);
+    assert_true(extender.status == QUORLOCK_ERR_CLOSED || extender.status == QUORLOCK_ERR_NOQUORUM);
     for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
-    for (int i = 0; i < WAITERS; i++) quorlock_blocking_free(waiters[i].lock);
-    quorlock_blocking_free(extender.lock);
+    for (int i = 0; i < WAITERS; i++) quorlock_sync_lock_free(waiters[i].lock);
+    quorlock_sync_lock_free(extender.lock);
 }
 
 /* Held, waiting and idle locks that were not freed: close ends the wait, and no key stays. */
 BLOCKING_TEST(close_ends_everything)
 {
     struct waiter waiter = {0};
-    quorlock_blocking_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
-    quorlock_blocking_lock *idle = new_lock("idle", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *idle = new_lock("idle", LONG_LEASE_MS, 0);
 
-    assert_int_equal(quorlock_blocking_acquire(holder, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), 0);
     start_waiter(&waiter);
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
-    end_waiter(&waiter, QUORLOCK_CLOSED);
-    blocking = NULL;
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
+    end_waiter(&waiter, QUORLOCK_ERR_CLOSED);
+    sync_client = NULL;
     cluster_await_free(&fixture.cluster, "key");
-    quorlock_blocking_free(waiter.lock);
-    quorlock_blocking_free(holder);
-    quorlock_blocking_free(idle);
+    quorlock_sync_lock_free(waiter.lock);
+    quorlock_sync_lock_free(holder);
+    quorlock_sync_lock_free(idle);
 }
 
 /* ---- statistics ---- */
@@ -375,7 +376,7 @@ static void copy_statistics(const struct quorlock_statistics *statistics, void *
     *(struct copied *)arg = (struct copied){.thread = pthread_self(),
                                             .held = statistics->held,
                                             .acquired = statistics->acquires[0]->count,
-                                            .lost = statistics->losses[QUORLOCK_LOST_GONE],
+                                            .lost = statistics->losses[QUORLOCK_LOSS_GONE],
                                             .n_nodes = statistics->n_nodes};
 }
 
@@ -383,7 +384,7 @@ static struct copied statistics(void)
 {
     struct copied copied = {0};
 
-    assert_int_equal(quorlock_blocking_statistics(blocking, copy_statistics, &copied), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_statistics(sync_client, copy_statistics, &copied), QUORLOCK_OK);
     return copied;
 }
 
@@ -394,21 +395,21 @@ static int losses_counted(void)
 
 BLOCKING_TEST(statistics_are_read_in_the_loops_thread)
 {
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     char text[65536];
     size_t length = 0;
 
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
     assert_int_equal(statistics().held, 1);
     assert_int_equal(statistics().acquired, 1);
     assert_int_equal(statistics().n_nodes, 3);
     assert_int_equal(pthread_equal(statistics().thread, pthread_self()), 0);
-    assert_int_equal(quorlock_blocking_statistics(blocking, NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_metrics(blocking, NULL, text, sizeof(text), &length), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_statistics(sync_client, NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_metrics(sync_client, NULL, text, sizeof(text), &length), QUORLOCK_OK);
     assert_int_equal(length, strlen(text));
     assert_contains(text, "\nquorlock_held 1\n");
-    assert_int_equal(quorlock_blocking_metrics(blocking, NULL, text, sizeof(text), NULL), QUORLOCK_INVAL);
-    quorlock_blocking_free(lock);
+    assert_int_equal(quorlock_sync_client_metrics(sync_client, NULL, text, sizeof(text), NULL), QUORLOCK_ERR_INVAL);
+    quorlock_sync_lock_free(lock);
 }
 
 /* ---- loss ---- */
@@ -417,44 +418,44 @@ struct losses {
     atomic_int calls, reason, valid_ms, acquire_status, close_status, counted;
 };
 
-static void on_lost(quorlock_blocking_lock *lock, const struct quorlock_loss *loss, void *arg)
+static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
     struct losses *losses = arg;
 
     atomic_store(&losses->reason, loss->reason);
-    atomic_store(&losses->valid_ms, (int)quorlock_blocking_valid_ms(lock));
+    atomic_store(&losses->valid_ms, (int)quorlock_sync_lock_valid_ms(lock));
     /* A call that would wait for the loop is refused in the loop. */
-    atomic_store(&losses->acquire_status, quorlock_blocking_acquire(lock, NULL));
-    atomic_store(&losses->close_status, quorlock_blocking_close(blocking));
+    atomic_store(&losses->acquire_status, quorlock_sync_lock_acquire(lock, NULL));
+    atomic_store(&losses->close_status, quorlock_sync_client_close(sync_client));
     atomic_store(&losses->counted, losses_counted());
     atomic_fetch_add(&losses->calls, 1);
 }
 
 BLOCKING_TEST(loss_is_told_from_the_loop)
 {
-    quorlock_blocking_lock *lock = new_lock("key", 900, QUORLOCK_WAIT_FOREVER);
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = new_lock("key", 900, QUORLOCK_WAIT_FOREVER);
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     struct losses losses = {0};
     uint64_t until_us;
 
-    quorlock_blocking_on_lost(lock, on_lost, &losses);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+    quorlock_sync_lock_set_on_lost(lock, on_lost, &losses);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL key");
     until_us = clock_us() + GENEROUS_US;
     while (atomic_load(&losses.calls) == 0) {
         if (clock_us() > until_us) fail_msg("no loss callback");
-        (void)quorlock_blocking_valid_ms(lock);
+        (void)quorlock_sync_lock_valid_ms(lock);
     }
-    assert_int_equal(atomic_load(&losses.reason), QUORLOCK_LOST_GONE);
+    assert_int_equal(atomic_load(&losses.reason), QUORLOCK_LOSS_GONE);
     assert_int_equal(atomic_load(&losses.valid_ms), 0);
-    assert_int_equal(atomic_load(&losses.acquire_status), QUORLOCK_STATE);
-    assert_int_equal(atomic_load(&losses.close_status), QUORLOCK_STATE);
+    assert_int_equal(atomic_load(&losses.acquire_status), QUORLOCK_ERR_STATE);
+    assert_int_equal(atomic_load(&losses.close_status), QUORLOCK_ERR_STATE);
     assert_int_equal(atomic_load(&losses.counted), 1);
-    assert_int_equal(quorlock_blocking_valid_ms(lock), 0);
-    assert_int_equal(quorlock_blocking_release(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_valid_ms(lock), 0);
+    assert_int_equal(quorlock_sync_lock_release(lock, &result), QUORLOCK_OK);
     assert_int_equal(result.expired, 1);
     assert_int_equal(atomic_load(&losses.calls), 1);
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }
 
 /* ---- election ---- */
@@ -470,29 +471,29 @@ BLOCKING_TEST(candidates_stand_one_after_the_other)
     const struct quorlock_observer_options watching = {
         .size = sizeof(watching), .changed = count_leader, .arg = &leaders, .poll_ms = 10};
     struct stand stands_[2] = {{.candidate = new_candidate("a")}, {.candidate = new_candidate("b")}};
-    quorlock_blocking_observer *observer = NULL;
+    quorlock_sync_observer *observer = NULL;
     uint64_t end_us = clock_us() + GENEROUS_US;
     uint64_t term = 0;
 
     atomic_store(&leaders, 0);
-    assert_int_equal(quorlock_blocking_observe(&observer, blocking, "election", &watching, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_resign(stands_[0].candidate), QUORLOCK_STATE);
-    assert_int_equal(quorlock_blocking_stand(stands_[0].candidate, &term), 0);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "election", &watching, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_resign(stands_[0].candidate), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_candidate_stand(stands_[0].candidate, &term), 0);
     assert_true(term > 0);
-    assert_true(quorlock_blocking_candidate_valid_ms(stands_[0].candidate) > LONG_LEASE_MS / 2);
-    assert_int_equal(quorlock_blocking_stand(stands_[0].candidate, NULL), 0);
+    assert_true(quorlock_sync_candidate_valid_ms(stands_[0].candidate) > LONG_LEASE_MS / 2);
+    assert_int_equal(quorlock_sync_candidate_stand(stands_[0].candidate, NULL), 0);
     while (atomic_load(&leaders) < 1) assert_true(clock_us() < end_us);
     assert_int_equal(pthread_create(&stands_[1].thread, NULL, stands, &stands_[1]), 0);
-    assert_int_equal(quorlock_blocking_resign(stands_[0].candidate), 0);
-    assert_int_equal(quorlock_blocking_candidate_valid_ms(stands_[0].candidate), 0);
+    assert_int_equal(quorlock_sync_candidate_resign(stands_[0].candidate), 0);
+    assert_int_equal(quorlock_sync_candidate_valid_ms(stands_[0].candidate), 0);
     assert_int_equal(pthread_join(stands_[1].thread, NULL), 0);
     assert_int_equal(stands_[1].status, 0);
     assert_true(stands_[1].term > term);
-    quorlock_blocking_observer_free(observer);
-    quorlock_blocking_candidate_free(stands_[0].candidate);
-    quorlock_blocking_candidate_free(stands_[1].candidate);
-    quorlock_blocking_candidate_free(NULL);
-    quorlock_blocking_observer_free(NULL);
+    quorlock_sync_observer_free(observer);
+    quorlock_sync_candidate_free(stands_[0].candidate);
+    quorlock_sync_candidate_free(stands_[1].candidate);
+    quorlock_sync_candidate_free(NULL);
+    quorlock_sync_observer_free(NULL);
     cluster_await_free(&fixture.cluster, "election");
 }
 
@@ -512,64 +513,64 @@ BLOCKING_TEST(who_stands_after_a_deposition_gets_the_next_term)
     uint64_t end_us = clock_us() + GENEROUS_US, before_us = 0, term = 0;
 
     atomic_store(&deposed, 0);
-    assert_int_equal(quorlock_blocking_candidate_new(&again.candidate, blocking, "election", &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_stand(again.candidate, &term), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&again.candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(again.candidate, &term), 0);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET election peer PX 60000");
     while (atomic_load(&deposed) == 0) assert_true(clock_us() < end_us);
     assert_int_equal(pthread_create(&again.thread, NULL, stands, &again), 0);
     /* A call that does not wait has returned by then; it would pass without. */
     before_us = clock_us() + 50000;
-    while (clock_us() < before_us) (void)quorlock_blocking_candidate_valid_ms(again.candidate);
+    while (clock_us() < before_us) (void)quorlock_sync_candidate_valid_ms(again.candidate);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "DEL election");
     assert_int_equal(pthread_join(again.thread, NULL), 0);
     assert_int_equal(again.status, 0);
     assert_true(again.term > term);
-    quorlock_blocking_candidate_free(again.candidate);
+    quorlock_sync_candidate_free(again.candidate);
 }
 
 /* By a thread that resigns, and one that closes. */
 BLOCKING_TEST(a_stand_that_waits_ends)
 {
     struct stand waiting[3];
-    quorlock_blocking_candidate *leader = new_candidate("leader");
+    quorlock_sync_candidate *leader = new_candidate("leader");
     uint64_t end_us = clock_us() + GENEROUS_US;
     int status;
 
-    assert_int_equal(quorlock_blocking_stand(leader, NULL), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(leader, NULL), 0);
     for (int i = 0; i < 3; i++) {
         waiting[i] = (struct stand){.candidate = new_candidate("waits")};
         assert_int_equal(pthread_create(&waiting[i].thread, NULL, stands, &waiting[i]), 0);
     }
     /* Not before it stands. */
-    while ((status = quorlock_blocking_resign(waiting[0].candidate)) == QUORLOCK_STATE) continue;
+    while ((status = quorlock_sync_candidate_resign(waiting[0].candidate)) == QUORLOCK_ERR_STATE) continue;
     assert_int_equal(status, 0);
     assert_int_equal(pthread_join(waiting[0].thread, NULL), 0);
-    assert_int_equal(waiting[0].status, QUORLOCK_CANCELED);
+    assert_int_equal(waiting[0].status, QUORLOCK_ERR_CANCELED);
     while (acquires_waiting() < 2) assert_true(clock_us() < end_us);
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     for (int i = 1; i < 3; i++) {
         assert_int_equal(pthread_join(waiting[i].thread, NULL), 0);
-        assert_int_equal(waiting[i].status, QUORLOCK_CLOSED);
+        assert_int_equal(waiting[i].status, QUORLOCK_ERR_CLOSED);
     }
     cluster_await_free(&fixture.cluster, "election");
-    for (int i = 0; i < 3; i++) quorlock_blocking_candidate_free(waiting[i].candidate);
-    quorlock_blocking_candidate_free(leader);
-    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+    for (int i = 0; i < 3; i++) quorlock_sync_candidate_free(waiting[i].candidate);
+    quorlock_sync_candidate_free(leader);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
 }
 
 BLOCKING_TEST(a_candidate_is_freed_under_a_stand)
 {
-    quorlock_blocking_candidate *leader = new_candidate("leader");
+    quorlock_sync_candidate *leader = new_candidate("leader");
     struct stand waiting = {.candidate = new_candidate("waits")};
     uint64_t end_us = clock_us() + GENEROUS_US;
 
-    assert_int_equal(quorlock_blocking_stand(leader, NULL), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(leader, NULL), 0);
     assert_int_equal(pthread_create(&waiting.thread, NULL, stands, &waiting), 0);
     while (acquires_waiting() < 1) assert_true(clock_us() < end_us);
-    quorlock_blocking_candidate_free(waiting.candidate);
+    quorlock_sync_candidate_free(waiting.candidate);
     assert_int_equal(pthread_join(waiting.thread, NULL), 0);
-    assert_int_equal(waiting.status, QUORLOCK_CANCELED);
-    quorlock_blocking_candidate_free(leader);
+    assert_int_equal(waiting.status, QUORLOCK_ERR_CANCELED);
+    quorlock_sync_candidate_free(leader);
 }
 
 static atomic_int elected, ended;
@@ -596,30 +597,30 @@ BLOCKING_TEST(calls_return_behind_the_callbacks_of_a_candidate)
 {
     const struct quorlock_candidate_options options = {
         .size = sizeof(options), .elected = on_elected, .ended = on_ended};
-    quorlock_blocking_candidate *candidate = NULL;
+    quorlock_sync_candidate *candidate = NULL;
 
     atomic_store(&elected, 0);
     atomic_store(&ended, 0);
-    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_stand(candidate, NULL), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(candidate, NULL), 0);
     assert_int_equal(atomic_load(&elected), 1);
-    assert_int_equal(quorlock_blocking_resign(candidate), 0);
+    assert_int_equal(quorlock_sync_candidate_resign(candidate), 0);
     assert_int_equal(atomic_load(&ended), 1);
-    quorlock_blocking_candidate_free(candidate);
+    quorlock_sync_candidate_free(candidate);
 }
 
 static void free_it(quorlock_candidate *candidate, uint64_t term, void *arg)
 {
-    quorlock_blocking_candidate_free(*(quorlock_blocking_candidate **)arg);
+    quorlock_sync_candidate_free(*(quorlock_sync_candidate **)arg);
 }
 
 BLOCKING_TEST(a_candidate_is_freed_in_its_callback)
 {
-    quorlock_blocking_candidate *candidate = NULL;
+    quorlock_sync_candidate *candidate = NULL;
     const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = free_it, .arg = &candidate};
 
-    assert_int_equal(quorlock_blocking_candidate_new(&candidate, blocking, "election", &options, NULL, 0), 0);
-    assert_int_equal(quorlock_blocking_stand(candidate, NULL), QUORLOCK_CANCELED);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(candidate, NULL), QUORLOCK_ERR_CANCELED);
     cluster_await_free(&fixture.cluster, "election");
 }
 
@@ -636,7 +637,7 @@ static void count_signal(int number)
 /* The library's thread does a whole acquire, so it would have handled what it does not block. */
 BLOCKING_TEST(a_signal_waits_for_a_thread_of_the_program)
 {
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
     const struct sigaction counts = {.sa_handler = count_signal};
     struct sigaction before;
     sigset_t usual, blocked, pending;
@@ -646,14 +647,14 @@ BLOCKING_TEST(a_signal_waits_for_a_thread_of_the_program)
     assert_int_equal(sigaction(SIGUSR2, &counts, &before), 0);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, &usual), 0);
     assert_int_equal(kill(getpid(), SIGUSR2), 0);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
     assert_int_equal(sigpending(&pending), 0);
     assert_int_equal(sigismember(&pending, SIGUSR2), 1);
     assert_int_equal(atomic_load(&n_handled), 0);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &usual, NULL), 0);
     assert_int_equal(atomic_load(&n_handled), 1);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }
 
 /* ---- a call that wakes late ---- */
@@ -670,8 +671,8 @@ static void stop_here(int number)
 
 struct late {
     pthread_t thread;
-    quorlock_blocking_candidate *candidate;
-    quorlock_blocking_lock *lock;
+    quorlock_sync_candidate *candidate;
+    quorlock_sync_lock *lock;
     atomic_int id;
     bool stopped;
     int status, canceled;
@@ -682,7 +683,7 @@ static void *resigns_late(void *arg)
     struct late *late = arg;
 
     atomic_store(&late->id, (int)syscall(SYS_gettid));
-    late->status = quorlock_blocking_resign(late->candidate);
+    late->status = quorlock_sync_candidate_resign(late->candidate);
     return NULL;
 }
 
@@ -708,7 +709,7 @@ struct reported {
     pthread_t thread;
     size_t calls, held, broken;
     int status, any;
-    char holder[QUORLOCK_BLOCKING_TOKEN_SIZE];
+    char holder[QUORLOCK_SYNC_TOKEN_SIZE];
 };
 
 static void read_report(int status, const struct quorlock_report *report, void *arg)
@@ -728,26 +729,26 @@ static void read_report(int status, const struct quorlock_report *report, void *
 
 BLOCKING_TEST(a_key_is_inspected_and_broken)
 {
-    quorlock_blocking_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     struct reported reported = {.thread = pthread_self()};
 
-    assert_int_equal(quorlock_blocking_inspect(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
     assert_int_equal(reported.any, 0);
-    assert_int_equal(quorlock_blocking_acquire(lock, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_inspect(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
     assert_int_equal(reported.any, 1);
     assert_true(reported.held >= 2);
     assert_string_equal(reported.holder, result.token);
-    assert_int_equal(quorlock_blocking_break(blocking, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", read_report, &reported), QUORLOCK_OK);
     assert_true(reported.broken >= 2);
-    assert_int_equal(quorlock_blocking_inspect(blocking, "", read_report, &reported), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_inspect(blocking, "key", NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_break(NULL, "key", read_report, &reported), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_shutdown(blocking), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_break(blocking, "key", read_report, &reported), QUORLOCK_CLOSED);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "", read_report, &reported), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_break(NULL, "key", read_report, &reported), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", read_report, &reported), QUORLOCK_ERR_CLOSED);
     assert_int_equal(reported.calls, 3);
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }
 
 struct listed {
@@ -769,25 +770,25 @@ static void read_listing(int status, const struct quorlock_listing *listing, voi
 BLOCKING_TEST(many_locks_are_listed)
 {
     enum { LOCKS = 600 };
-    static quorlock_blocking_lock *locks[LOCKS];
-    struct quorlock_blocking_result result = {.size = sizeof(result)};
+    static quorlock_sync_lock *locks[LOCKS];
+    struct quorlock_sync_result result = {.size = sizeof(result)};
     struct listed listed = {0};
     char key[16];
 
     for (int i = 0; i < LOCKS; i++) {
         snprintf(key, sizeof(key), "k%d", i);
         locks[i] = new_lock(key, LONG_LEASE_MS, 30000);
-        assert_int_equal(quorlock_blocking_acquire(locks[i], &result), QUORLOCK_OK);
+        assert_int_equal(quorlock_sync_lock_acquire(locks[i], &result), QUORLOCK_OK);
     }
-    assert_int_equal(quorlock_blocking_list(blocking, "k*", read_listing, &listed), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_list(sync_client, "k*", read_listing, &listed), QUORLOCK_OK);
     assert_int_equal(listed.locks, LOCKS);
     assert_int_equal(listed.whole, LOCKS);
     assert_true(listed.parts > 1);
-    assert_int_equal(quorlock_blocking_list(blocking, "", read_listing, &listed), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_list(blocking, "k*", NULL, NULL), QUORLOCK_INVAL);
-    assert_int_equal(quorlock_blocking_shutdown(blocking), QUORLOCK_OK);
-    assert_int_equal(quorlock_blocking_list(blocking, NULL, read_listing, &listed), QUORLOCK_CLOSED);
-    for (int i = 0; i < LOCKS; i++) quorlock_blocking_free(locks[i]);
+    assert_int_equal(quorlock_sync_client_list(sync_client, "", read_listing, &listed), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_list(sync_client, "k*", NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_list(sync_client, NULL, read_listing, &listed), QUORLOCK_ERR_CLOSED);
+    for (int i = 0; i < LOCKS; i++) quorlock_sync_lock_free(locks[i]);
 }
 
 static void *extends_late(void *arg)
@@ -795,7 +796,7 @@ static void *extends_late(void *arg)
     struct late *late = arg;
 
     atomic_store(&late->id, (int)syscall(SYS_gettid));
-    late->status = quorlock_blocking_extend(late->lock, 0, NULL);
+    late->status = quorlock_sync_lock_extend(late->lock, 0, NULL);
     return NULL;
 }
 
@@ -807,20 +808,20 @@ static void cancel_extender(const struct quorlock_statistics *statistics, void *
     (void)statistics;
     if (pthread_create(&late->thread, NULL, extends_late, late) != 0) return;
     while (atomic_load(&late->id) == 0) continue;
-    if (await_sleep(atomic_load(&late->id))) late->canceled = quorlock_blocking_cancel(late->lock);
+    if (await_sleep(atomic_load(&late->id))) late->canceled = quorlock_sync_lock_cancel(late->lock);
 }
 
 BLOCKING_TEST(an_extend_is_canceled_before_it_begins)
 {
     struct late late = {.lock = new_lock("key", LONG_LEASE_MS, 0), .canceled = 1, .status = 1};
 
-    assert_int_equal(quorlock_blocking_acquire(late.lock, NULL), 0);
-    assert_int_equal(quorlock_blocking_statistics(blocking, cancel_extender, &late), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(late.lock, NULL), 0);
+    assert_int_equal(quorlock_sync_client_statistics(sync_client, cancel_extender, &late), 0);
     assert_int_equal(late.canceled, QUORLOCK_OK);
     assert_int_equal(pthread_join(late.thread, NULL), 0);
-    assert_int_equal(late.status, QUORLOCK_CANCELED);
-    assert_true(quorlock_blocking_valid_ms(late.lock) > 0);
-    quorlock_blocking_free(late.lock);
+    assert_int_equal(late.status, QUORLOCK_ERR_CANCELED);
+    assert_true(quorlock_sync_lock_valid_ms(late.lock) > 0);
+    quorlock_sync_lock_free(late.lock);
 }
 
 /* In the loop's thread, so that the loop does not see the call before its thread is stopped. */
@@ -846,20 +847,20 @@ BLOCKING_TEST(a_resign_that_wakes_late_returns)
 
     assert_int_equal(pipe(gate), 0);
     assert_int_equal(sigaction(SIGUSR1, &stopping, &before), 0);
-    assert_int_equal(quorlock_blocking_stand(late.candidate, &first), 0);
-    assert_int_equal(quorlock_blocking_statistics(blocking, stop_resigner, &late), 0);
+    assert_int_equal(quorlock_sync_candidate_stand(late.candidate, &first), 0);
+    assert_int_equal(quorlock_sync_client_statistics(sync_client, stop_resigner, &late), 0);
     assert_true(late.stopped);
-    while (quorlock_blocking_stand(late.candidate, &term) != 0 || term == first) assert_true(clock_us() < end_us);
+    while (quorlock_sync_candidate_stand(late.candidate, &term) != 0 || term == first) assert_true(clock_us() < end_us);
     assert_int_equal(write(gate[1], "", 1), 1);
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_sec += GENEROUS_US / 1000000;
     if (pthread_timedjoin_np(late.thread, NULL, &limit) != 0) fail_msg("the resign waits for the end of another stand");
     assert_int_equal(late.status, 0);
-    assert_true(quorlock_blocking_candidate_valid_ms(late.candidate) > 0);
+    assert_true(quorlock_sync_candidate_valid_ms(late.candidate) > 0);
     assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
     close(gate[0]);
     close(gate[1]);
-    quorlock_blocking_candidate_free(late.candidate);
+    quorlock_sync_candidate_free(late.candidate);
 }
 
 static void *closes_late(void *arg)
@@ -867,7 +868,7 @@ static void *closes_late(void *arg)
     struct late *late = arg;
 
     atomic_store(&late->id, (int)syscall(SYS_gettid));
-    late->status = quorlock_blocking_close(blocking);
+    late->status = quorlock_sync_client_close(sync_client);
     return NULL;
 }
 
@@ -875,21 +876,21 @@ static void *closes_late(void *arg)
 BLOCKING_TEST(a_second_close_is_refused)
 {
     struct late first = {.status = 1};
-    quorlock_blocking_lock *lock;
+    quorlock_sync_lock *lock;
 
     fixture.options.node_timeout_ms = HANG_MS;
-    assert_int_equal(quorlock_blocking_close(blocking), 0);
-    assert_int_equal(quorlock_blocking_open(&blocking, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
     lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    assert_int_equal(quorlock_blocking_acquire(lock, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     assert_int_equal(pthread_create(&first.thread, NULL, closes_late, &first), 0);
     while (atomic_load(&first.id) == 0) continue;
     assert_true(await_sleep(atomic_load(&first.id)));
-    assert_int_equal(quorlock_blocking_close(blocking), QUORLOCK_CLOSED);
+    assert_int_equal(quorlock_sync_client_close(sync_client), QUORLOCK_ERR_CLOSED);
     assert_int_equal(pthread_join(first.thread, NULL), 0);
     assert_int_equal(first.status, 0);
-    blocking = NULL;
+    sync_client = NULL;
     for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
-    quorlock_blocking_free(lock);
+    quorlock_sync_lock_free(lock);
 }

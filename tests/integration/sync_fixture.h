@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* blocking_fixture.h - a blocking client on three servers, and threads that wait for a lock of it */
+/* sync_fixture.h - a sync client on three servers, and threads that wait for a lock of it */
 #ifndef TESTS_BLOCKING_FIXTURE_H
 #define TESTS_BLOCKING_FIXTURE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <quorlock/blocking.h>
+#include <quorlock/sync.h>
 
 #include "fixture.h"
 
 #define GENEROUS_US 30000000u
 
 /* Closed by the teardown, where the test has not set it to NULL. */
-extern quorlock_blocking *blocking;
+extern quorlock_sync_client *sync_client;
 
-int blocking_setup(void **state);
-int blocking_teardown(void **state);
+int sync_setup(void **state);
+int sync_teardown(void **state);
 
-#define BLOCKING_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, blocking_setup, blocking_teardown);)
+#define BLOCKING_TEST(name) TEST_RUNS(name, test_add(#name, name##_run, sync_setup, sync_teardown);)
 
-quorlock_blocking_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms);
-quorlock_blocking_candidate *new_candidate(const char *advertise);
+quorlock_sync_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms);
+quorlock_sync_candidate *new_candidate(const char *advertise);
 /* acquires_waiting - as the client's statistics have it. */
 uint64_t acquires_waiting(void);
 
 struct waiter {
-    quorlock_blocking_lock *lock;
+    quorlock_sync_lock *lock;
     pthread_t thread;
     int status;
     atomic_bool ended;
@@ -39,7 +39,7 @@ void end_waiter(struct waiter *, int status);
 
 struct stand {
     pthread_t thread;
-    quorlock_blocking_candidate *candidate;
+    quorlock_sync_candidate *candidate;
     int status;
     uint64_t term;
 };

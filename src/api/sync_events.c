@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * blocking_events.c - the queue of events
+ * sync_events.c - the queue of events
  *
  * The loop's thread puts events into the queue and waits for nobody. Each event of a handle has its own place: if the
  * latest one was not read yet, the new one replaces it, behind all others. Lines of the log need memory, and only so
  * many are kept.
  */
-#include "api/blocking_events.h"
+#include "api/sync_events.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 
 #define LINES_MAX 256
 
-struct blocking_event *blocking_event_new(int type, const void *handle, void *arg)
+struct sync_event *sync_event_new(int type, const void *handle, void *arg)
 {
-    struct blocking_event *made = calloc(1, sizeof(*made));
+    struct sync_event *made = calloc(1, sizeof(*made));
 
     if (made == NULL) return NULL;
     made->event.type = type;
@@ -29,7 +29,7 @@ struct blocking_event *blocking_event_new(int type, const void *handle, void *ar
     return made;
 }
 
-void blocking_event_set_arg(struct blocking_events *events, struct blocking_event *one, void *arg)
+void sync_event_set_arg(struct sync_events *events, struct sync_event *one, void *arg)
 {
     pthread_mutex_lock(&events->mutex);
     one->event.arg = arg;
@@ -38,21 +38,21 @@ void blocking_event_set_arg(struct blocking_events *events, struct blocking_even
 
 /* The caller of these three holds the mutex. */
 
-static void blocking_events_raise(const struct blocking_events *events)
+static void sync_events_raise(const struct sync_events *events)
 {
     const uint64_t count = 1;
 
     (void)(write(events->fd, &count, sizeof(count)) == 0);
 }
 
-static void blocking_events_add(struct blocking_events *events, struct blocking_event *one)
+static void sync_events_add(struct sync_events *events, struct sync_event *one)
 {
     if (one->link.back != NULL) list_remove(&events->queue, &one->link);
     list_add(&events->queue, &one->link);
-    if (events->on && events->queue.count == 1) blocking_events_raise(events);
+    if (events->on && events->queue.count == 1) sync_events_raise(events);
 }
 
-static void blocking_events_take(struct blocking_events *events, struct blocking_event *one)
+static void sync_events_take(struct sync_events *events, struct sync_event *one)
 {
     uint64_t count;
 
@@ -61,8 +61,7 @@ static void blocking_events_take(struct blocking_events *events, struct blocking
     if (events->on && events->queue.count == 0) (void)(read(events->fd, &count, sizeof(count)) == 0);
 }
 
-void blocking_event_put(struct blocking_events *events, struct blocking_event *one,
-                        const struct quorlock_event *contents)
+void sync_event_put(struct sync_events *events, struct sync_event *one, const struct quorlock_event *contents)
 {
     struct quorlock_event *event = &one->event;
     struct quorlock_event before;
@@ -73,36 +72,36 @@ void blocking_event_put(struct blocking_events *events, struct blocking_event *o
     event->type = before.type;
     event->handle = before.handle;
     event->arg = before.arg;
-    blocking_events_add(events, one);
+    sync_events_add(events, one);
     pthread_mutex_unlock(&events->mutex);
 }
 
-void blocking_events_put_result(struct blocking_events *events, struct blocking_event *one,
-                                const struct quorlock_blocking_result *result)
+void sync_events_put_result(struct sync_events *events, struct sync_event *one,
+                            const struct quorlock_sync_result *result)
 {
     struct quorlock_event contents = {BLOCKING_RESULT_OF(result)};
 
     snprintf(contents.text, sizeof(contents.text), "%s", result->text);
     snprintf(contents.token, sizeof(contents.token), "%s", result->token);
     one->once = true;
-    blocking_event_put(events, one, &contents);
+    sync_event_put(events, one, &contents);
 }
 
-void blocking_events_put_loss(struct blocking_events *events, struct blocking_event *one, uint64_t term,
-                              const struct quorlock_loss *loss)
+void sync_events_put_loss(struct sync_events *events, struct sync_event *one, uint64_t term,
+                          const struct quorlock_loss *loss)
 {
     struct quorlock_event contents = {.term = term, .reason = loss->reason, .remaining_ms = loss->remaining_ms};
 
     snprintf(contents.text, sizeof(contents.text), "%s", loss->text);
-    blocking_event_put(events, one, &contents);
+    sync_event_put(events, one, &contents);
 }
 
-void blocking_event_free(struct blocking_events *events, struct blocking_event *one, bool here)
+void sync_event_free(struct sync_events *events, struct sync_event *one, bool here)
 {
     if (one == NULL) return;
     if (here) {
         pthread_mutex_lock(&events->mutex);
-        if (one->link.back != NULL) blocking_events_take(events, one);
+        if (one->link.back != NULL) sync_events_take(events, one);
         pthread_mutex_unlock(&events->mutex);
     } else if (one->link.back != NULL) {
         /* A thread that does not run in this child may have stopped amid a change of the queue. */
@@ -113,11 +112,11 @@ void blocking_event_free(struct blocking_events *events, struct blocking_event *
 
 /* ---- the log ---- */
 
-/* blocking_events_on_line - keep a line of the log, or count it. */
-static void blocking_events_on_line(void *arg, int level, const char *text)
+/* sync_events_on_line - keep a line of the log, or count it. */
+static void sync_events_on_line(void *arg, int level, const char *text)
 {
-    struct blocking_events *events = arg;
-    struct blocking_event *line = blocking_event_new(QUORLOCK_EVENT_LOG, NULL, NULL);
+    struct sync_events *events = arg;
+    struct sync_event *line = sync_event_new(QUORLOCK_EVENT_LOG, NULL, NULL);
 
     if (line != NULL) {
         line->once = true;
@@ -129,7 +128,7 @@ static void blocking_events_on_line(void *arg, int level, const char *text)
         line->event.n_dropped = events->n_dropped;
         events->n_dropped = 0;
         events->n_lines++;
-        blocking_events_add(events, line);
+        sync_events_add(events, line);
         line = NULL;
     } else {
         events->n_dropped++;
@@ -138,9 +137,9 @@ static void blocking_events_on_line(void *arg, int level, const char *text)
     free(line);
 }
 
-const struct quorlock_client_options *blocking_events_options(struct blocking_events *events,
-                                                              const struct quorlock_client_options *given,
-                                                              struct quorlock_client_options *copy)
+const struct quorlock_client_options *sync_events_options(struct sync_events *events,
+                                                          const struct quorlock_client_options *given,
+                                                          struct quorlock_client_options *copy)
 {
     struct caller_error error;
 
@@ -148,7 +147,7 @@ const struct quorlock_client_options *blocking_events_options(struct blocking_ev
     if (given == NULL || caller_copy(copy, sizeof(*copy), given, given->size, "quorlock_client_options", &error) != 0)
         return given;
     if (copy->log == NULL) {
-        copy->log = blocking_events_on_line;
+        copy->log = sync_events_on_line;
         copy->log_arg = events;
     }
     copy->size = sizeof(*copy);
@@ -157,7 +156,7 @@ const struct quorlock_client_options *blocking_events_options(struct blocking_ev
 
 /* ---- life ---- */
 
-bool blocking_events_on(struct blocking_events *events)
+bool sync_events_on(struct sync_events *events)
 {
     bool on;
 
@@ -167,29 +166,29 @@ bool blocking_events_on(struct blocking_events *events)
     return on;
 }
 
-int blocking_events_start(struct blocking_events *events)
+int sync_events_start(struct sync_events *events)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-    if (fd < 0) return QUORLOCK_NOMEM;
+    if (fd < 0) return QUORLOCK_ERR_NOMEM;
     pthread_mutex_lock(&events->mutex);
     events->fd = fd;
     events->on = true;
     /* Lines of the log may wait already. */
-    if (events->queue.count > 0) blocking_events_raise(events);
+    if (events->queue.count > 0) sync_events_raise(events);
     pthread_mutex_unlock(&events->mutex);
     return 0;
 }
 
-void blocking_events_close(struct blocking_events *events)
+void sync_events_close(struct sync_events *events)
 {
     events->closed.event.type = QUORLOCK_EVENT_CLOSED;
-    blocking_event_put(events, &events->closed, &(struct quorlock_event){0});
+    sync_event_put(events, &events->closed, &(struct quorlock_event){0});
 }
 
-void blocking_events_end(struct blocking_events *events)
+void sync_events_end(struct sync_events *events)
 {
-    LIST_WALK (struct blocking_event, one, &events->queue, link) {
+    LIST_WALK (struct sync_event, one, &events->queue, link) {
         list_remove(&events->queue, &one->link);
         if (one->once) free(one);
     }
@@ -201,15 +200,15 @@ void blocking_events_end(struct blocking_events *events)
 static int check_event(const struct quorlock_event *given)
 {
     /* The size of the struct in the first release. It never changes, even when members are added. */
-    size_t least = offsetof(struct quorlock_event, token) + QUORLOCK_BLOCKING_TOKEN_SIZE;
+    size_t least = offsetof(struct quorlock_event, token) + QUORLOCK_SYNC_TOKEN_SIZE;
     struct caller_error error;
 
-    if (given == NULL) return QUORLOCK_INVAL;
+    if (given == NULL) return QUORLOCK_ERR_INVAL;
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_event", &error);
 }
 
-/* blocking_events_give - copy the event to the caller's struct, which may be shorter or longer than ours. */
-static void blocking_events_give(struct quorlock_event *ret, const struct quorlock_event *event)
+/* sync_events_give - copy the event to the caller's struct, which may be shorter or longer than ours. */
+static void sync_events_give(struct quorlock_event *ret, const struct quorlock_event *event)
 {
     size_t size = ret->size;
 
@@ -217,21 +216,21 @@ static void blocking_events_give(struct quorlock_event *ret, const struct quorlo
     ret->size = size;
 }
 
-int blocking_events_next(struct blocking_events *events, struct quorlock_event *ret)
+int sync_events_next(struct sync_events *events, struct quorlock_event *ret)
 {
-    struct blocking_event *one;
+    struct sync_event *one;
     bool once;
 
-    if (check_event(ret) != 0) return QUORLOCK_INVAL;
+    if (check_event(ret) != 0) return QUORLOCK_ERR_INVAL;
     pthread_mutex_lock(&events->mutex);
     if (!events->on) {
         pthread_mutex_unlock(&events->mutex);
-        return QUORLOCK_STATE;
+        return QUORLOCK_ERR_STATE;
     }
-    one = FIRST_OF(&events->queue, struct blocking_event, link);
-    blocking_events_give(ret, one != NULL ? &one->event : &(struct quorlock_event){0});
+    one = FIRST_OF(&events->queue, struct sync_event, link);
+    sync_events_give(ret, one != NULL ? &one->event : &(struct quorlock_event){0});
     once = one != NULL && one->once;
-    if (one != NULL) blocking_events_take(events, one);
+    if (one != NULL) sync_events_take(events, one);
     if (ret->type == QUORLOCK_EVENT_CLOSED) {
         events->on = false;
         close(events->fd);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sync.h - the same lock for callers without an event loop, from any thread
+ *
+ * quorlock_sync_client_new() starts a thread that runs a client on an event loop of its own. The other functions hand
+ * their work to that thread and, except those that only start something, wait for the answer. The manual explains them:
+ * quorlock_sync_client_new(3), and quorlock_sync_candidate_stand(3) for elections.
+ *
+ * Rules for every function, unless its comment says otherwise:
+ *
+ * - Threads. Any thread may call a function at any time; several threads may use one lock.
+ * - Ownership. A lock, a candidate or an observer belongs to the caller until the caller frees it, before or after the
+ *   client is closed. Do not use one that another thread has freed, nor a client that another thread has closed.
+ * - Errors. Once the client is closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In
+ *   both cases valid_ms returns 0. To free, close or shut down NULL does nothing.
+ * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
+ * valid_ms, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics and metrics may be
+ * called; calls that would wait return STATE. The function `credentials` must not call the library.
+ * - Memory hooks are called in the loop's thread, and in the thread that opens. sync.h itself uses malloc.
+ * - Signals. The loop's thread blocks all signals.
+ * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
+ * callback.
+ */
+#ifndef QUORLOCK_SYNC_H
+#define QUORLOCK_SYNC_H
+
+#include <quorlock/election.h>
+#include <quorlock/quorlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct quorlock_sync_client quorlock_sync_client; /* a client and its thread */
+typedef struct quorlock_sync_lock quorlock_sync_lock;     /* one lock; reusable */
+typedef struct quorlock_sync_candidate quorlock_sync_candidate;
+typedef struct quorlock_sync_observer quorlock_sync_observer;
+
+#define QUORLOCK_SYNC_TEXT_SIZE  512
+#define QUORLOCK_SYNC_TOKEN_SIZE 128
+
+/* Like struct quorlock_result, without the votes. The caller fills it with zeros and sets size = sizeof once. If size
+ * is too small, or a byte that this version does not know is not 0, calls return INVAL and do nothing. */
+struct quorlock_sync_result {
+    size_t size;
+    int status; /* enum quorlock_status */
+    uint32_t granted, refused, failed;
+    uint32_t rounds;
+    uint32_t elapsed_ms;
+    uint32_t valid_ms; /* when the result came */
+    int expired;
+    uint64_t fence;
+    char text[QUORLOCK_SYNC_TEXT_SIZE];   /* the result or the error in words, cut if it is long */
+    char token[QUORLOCK_SYNC_TOKEN_SIZE]; /* the whole owner token; "": none */
+    uint32_t slot;                        /* the permit that the lock holds; else 0 */
+};
+
+typedef void (*quorlock_sync_lost_cb)(quorlock_sync_lock *, const struct quorlock_loss *, void *arg);
+
+/* quorlock_sync_client_new - make a client with a thread of its own. Errors: as quorlock_client_new, with the text in
+ * options->error; also NOMEM if the system has no thread or descriptor left. *ret is untouched then. */
+QUORLOCK_API int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options);
+
+/* quorlock_sync_client_shutdown - end waiting acquires and stands in all threads with CLOSED, and let no new one begin.
+ * Held locks stay held and renewed, and may be extended and released. Does not wait for other threads. Errors: CLOSED.
+ */
+QUORLOCK_API int quorlock_sync_client_shutdown(quorlock_sync_client *client);
+
+/* quorlock_sync_client_close - release all locks, wait for the answers for at most one node timeout, and end the
+ * thread. Waiting calls in other threads end with CLOSED. No other call may begin. Errors: STATE (in the loop's thread;
+ * nothing was done), CLOSED (another thread is closing the client). */
+QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
+
+/* quorlock_sync_client_set_credentials - do as quorlock_client_set_credentials. */
+QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *user,
+                                                      const char *password);
+
+/* quorlock_sync_lock_new - make a lock, as quorlock_lock_new; the text of an error goes to error, which may be NULL.
+ * Holds nest by the owner in the options, not by the thread. */
+QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,
+                                        size_t n_keys, const struct quorlock_lock_options *options, char *error,
+                                        size_t error_size);
+
+/* quorlock_sync_lock_acquire, _extend, _release - do as the functions without "sync". They return the status of the
+ * result, or the error of the call, without distinction. result may be NULL. */
+QUORLOCK_API int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
+QUORLOCK_API int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms,
+                                           struct quorlock_sync_result *result);
+QUORLOCK_API int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
+
+/* quorlock_sync_lock_adopt, _detach - do as the functions without "sync", likewise. detach writes token, fence and
+ * valid_ms to result, which must not be NULL. */
+QUORLOCK_API int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token,
+                                          struct quorlock_sync_result *result);
+QUORLOCK_API int quorlock_sync_lock_detach(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
+
+/* quorlock_sync_lock_with - acquire the lock of one key, run fn in this thread while it is held and renewed, release
+ * it, and return what fn returned: 0 or more, because less is a status. If the lock is not granted, return its status;
+ * fn did not run. If the lock was lost while fn ran, return LOST, whatever fn returned. fn finds a loss by
+ * quorlock_sync_lock_valid_ms(), which is 0 then; it must neither release nor free the lock. options may be NULL: the
+ * defaults. result may be NULL: it gets the text, after fn that of the release. Other errors: as
+ * quorlock_sync_lock_new; INVAL (fn is NULL). */
+typedef int (*quorlock_sync_with_cb)(quorlock_sync_lock *, const struct quorlock_sync_result *grant, void *arg);
+QUORLOCK_API int quorlock_sync_lock_with(quorlock_sync_client *client, const char *key,
+                                         const struct quorlock_lock_options *options, quorlock_sync_with_cb fn,
+                                         void *arg, struct quorlock_sync_result *result);
+
+/* quorlock_sync_lock_start_acquire, _start_release - start the operation, and return. If they return 0, cb runs once,
+ * in the loop's thread, with a result that is valid until cb returns. After a free of the lock its status is CANCELED,
+ * after a close of the client CLOSED. Errors: INVAL (lock or cb is NULL), CLOSED, NOMEM; others come as results. */
+typedef void (*quorlock_sync_result_cb)(const struct quorlock_sync_result *, void *arg);
+QUORLOCK_API int quorlock_sync_lock_start_acquire(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg);
+QUORLOCK_API int quorlock_sync_lock_start_release(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg);
+
+/*
+ * quorlock_sync_lock_cancel - end a waiting or started acquire or extend with CANCELED; STATE: there is none
+ * quorlock_sync_lock_stop   - end a waiting or started acquire, and every later one; cannot be undone
+ *
+ * Both leave a held lock held.
+ */
+QUORLOCK_API int quorlock_sync_lock_cancel(quorlock_sync_lock *lock);
+QUORLOCK_API int quorlock_sync_lock_stop(quorlock_sync_lock *lock);
+
+/* quorlock_sync_lock_free - do as quorlock_lock_free; waiting calls on the lock return CANCELED. */
+QUORLOCK_API void quorlock_sync_lock_free(quorlock_sync_lock *lock);
+
+/* quorlock_sync_lock_set_on_lost - set the callback for a loss, as quorlock_lock_set_on_lost. When it returns, the
+ * former callback does not run any more, unless the call came from inside that callback. */
+QUORLOCK_API void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorlock_sync_lost_cb cb, void *arg);
+
+/* quorlock_sync_lock_valid_ms - read the clock, and return how long the lock is still valid; 0: not held, do not act.
+ * It never waits. Call it before each step that must not happen twice. */
+QUORLOCK_API uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock);
+
+/*
+ * quorlock_sync_client_statistics - call cb with the statistics, in the loop's thread, and return after it
+ * quorlock_sync_client_metrics    - do as quorlock_client_metrics
+ *
+ * Errors: as without "sync", and CLOSED. See quorlock_client_statistics(3).
+ */
+typedef void (*quorlock_sync_statistics_cb)(const struct quorlock_statistics *, void *arg);
+QUORLOCK_API int quorlock_sync_client_statistics(quorlock_sync_client *client, quorlock_sync_statistics_cb cb,
+                                                 void *arg);
+QUORLOCK_API int quorlock_sync_client_metrics(quorlock_sync_client *client,
+                                              const struct quorlock_metrics_options *options, char *buffer, size_t size,
+                                              size_t *ret_length);
+
+/* quorlock_sync_client_inspect, _break, _break_owner - do as without "sync", and return the status of the report.
+ * cb runs before they return, in the calling thread. Errors, without a callback: as without "sync", INVAL (no
+ * callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
+QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
+                                              void *arg);
+QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
+                                            void *arg);
+QUORLOCK_API int quorlock_sync_client_break_owner(quorlock_sync_client *client, const char *key, const char *owner,
+                                                  quorlock_report_cb cb, void *arg);
+
+/* quorlock_sync_client_list - do as quorlock_client_list, and return the status. cb runs before that, in the calling
+ * thread, once or more often. Errors, without a callback: as quorlock_sync_client_inspect. */
+QUORLOCK_API int quorlock_sync_client_list(quorlock_sync_client *client, const char *pattern, quorlock_list_cb cb,
+                                           void *arg);
+
+/* quorlock_sync_candidate_new - make a candidate, as quorlock_candidate_new; the text of an error goes to error,
+ * which may be NULL. Callbacks run in the loop's thread; the candidate that they get may only be compared. */
+QUORLOCK_API int quorlock_sync_candidate_new(quorlock_sync_candidate **ret, quorlock_sync_client *client,
+                                             const char *name, const struct quorlock_candidate_options *options,
+                                             char *error, size_t error_size);
+
+/* quorlock_sync_candidate_stand - start the candidacy if there is none, and wait until the candidate leads: 0, and the
+ * term. Else return why the candidacy ended: CANCELED (another thread resigned or freed it), CLOSED, or the status of
+ * `ended`. The callback elected or ended has returned before. */
+QUORLOCK_API int quorlock_sync_candidate_stand(quorlock_sync_candidate *candidate, uint64_t *ret_term);
+
+/* quorlock_sync_candidate_resign - end the candidacy, and return the status of its end. Errors: STATE (there is none).
+ */
+QUORLOCK_API int quorlock_sync_candidate_resign(quorlock_sync_candidate *candidate);
+
+/*
+ * quorlock_sync_candidate_free     - do as quorlock_candidate_free; waiting calls return CANCELED
+ * quorlock_sync_candidate_valid_ms - do as quorlock_candidate_valid_ms; it never waits
+ */
+QUORLOCK_API void quorlock_sync_candidate_free(quorlock_sync_candidate *candidate);
+QUORLOCK_API uint32_t quorlock_sync_candidate_valid_ms(quorlock_sync_candidate *candidate);
+
+/*
+ * quorlock_sync_observer_new       - do as quorlock_observer_new, as quorlock_sync_candidate_new does it
+ * quorlock_sync_observer_free - free it; then its callback does not run any more, unless the call came from inside
+ * it
+ */
+QUORLOCK_API int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *client,
+                                            const char *name, const struct quorlock_observer_options *options,
+                                            char *error, size_t error_size);
+QUORLOCK_API void quorlock_sync_observer_free(quorlock_sync_observer *observer);
+
+/* quorlock_sync_candidate_term - return the term in which the candidate leads; 0: it does not lead. Read it after
+ * quorlock_sync_candidate_valid_ms: if it is still the term that you act for, so is the validity. */
+QUORLOCK_API uint64_t quorlock_sync_candidate_term(quorlock_sync_candidate *candidate);
+
+/* ---- events, for callers that want no callback from the loop's thread ---- */
+
+#define QUORLOCK_EVENT_TEXT_SIZE 1400
+
+enum quorlock_event_type {
+    QUORLOCK_EVENT_NONE = 0,       /* no event waits */
+    QUORLOCK_EVENT_CLOSED,         /* the client is closed: the last event */
+    QUORLOCK_EVENT_LOG,            /* a line of the log: level, text, n_dropped */
+    QUORLOCK_EVENT_LOST,           /* a lock was lost: reason, text, remaining_ms */
+    QUORLOCK_EVENT_ACQUIRE_ENDED,  /* an acquire that was started has ended: status and the result */
+    QUORLOCK_EVENT_RELEASE_ENDED,  /* a release that was started has ended, likewise */
+    QUORLOCK_EVENT_ELECTED,        /* a candidate leads: term */
+    QUORLOCK_EVENT_DEPOSED,        /* it does not lead any more: term, reason, text, remaining_ms */
+    QUORLOCK_EVENT_RESIGNED,       /* its candidacy has ended: status, text */
+    QUORLOCK_EVENT_LEADER_CHANGED, /* an observer's news: state, term, text, token, valid_ms */
+};
+
+/* Like struct quorlock_sync_result for the caller: zeros, and size = sizeof once. Members that the type does not
+ * name are 0. */
+struct quorlock_event {
+    size_t size;
+    int type;           /* enum quorlock_event_type */
+    int status;         /* enum quorlock_status */
+    const void *handle; /* the lock, candidate or observer, to compare only: another thread may have freed it */
+    void *arg;          /* what the caller gave in the place of the callback's argument */
+    uint64_t fence, term;
+    uint32_t granted, refused, failed, rounds, elapsed_ms, valid_ms, slot; /* as in a result */
+    int expired;
+    uint32_t remaining_ms; /* as in struct quorlock_loss */
+    int reason;            /* enum quorlock_loss_reason */
+    int level;             /* enum quorlock_log_level */
+    int state;             /* enum quorlock_leader_state */
+    uint64_t n_dropped;    /* lines of the log that were dropped before this one, because nobody read the events */
+    char text[QUORLOCK_EVENT_TEXT_SIZE];
+    char token[QUORLOCK_SYNC_TOKEN_SIZE]; /* the owner token of a result; the leader's; "": none */
+};
+
+/* quorlock_sync_client_events - begin to queue events, and write a descriptor that is readable while an event waits.
+ * Call it before the first lock, candidate or observer is made. From then on callbacks may be NULL, also those that are
+ * required otherwise, and their argument goes to the event. The log is in the events if options.log is NULL. The
+ * descriptor belongs to the library. Errors: INVAL (NULL), STATE (there are handles, or in the loop's thread), CLOSED,
+ * NOMEM. */
+QUORLOCK_API int quorlock_sync_client_events(quorlock_sync_client *client, int *ret_fd);
+
+/* quorlock_sync_client_next_event - take the oldest event, without waiting; its type is QUORLOCK_EVENT_NONE if there is
+ * none. Nothing waits for who does not read: of each kind a handle has one event, the latest, and lines of the log are
+ * dropped. After a close of the client, in any thread, read until QUORLOCK_EVENT_CLOSED: that ends the descriptor, and
+ * the client must not be used any more. Any thread. Errors: INVAL (NULL, the size), STATE (no events), CLOSED (in a
+ * child of fork()). */
+QUORLOCK_API int quorlock_sync_client_next_event(quorlock_sync_client *client, struct quorlock_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sync.c - the sync API: a loop's thread behind a queue of jobs
+ *
+ * A call makes a job on its stack, puts it into the queue, wakes the loop through an eventfd, and waits until the
+ * loop's thread has marked the job done. A function that only starts an operation allocates its job, which ends with
+ * its callback. Only that thread uses the client and its locks, so libevent needs no locking (evthread_use_pthreads
+ * would affect the whole process). The mutex guards the queue, the done marks and the count of callers.
+ */
+#include <quorlock/sync.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/client.h"
+#include "api/sync_election.h"
+#include "api/sync_loop.h"
+#include "api/sync_report.h"
+#include "base/caller.h"
+#include "base/own_base.h"
+#include "base/system_os.h"
+
+struct quorlock_sync_lock {
+    quorlock_sync_client *sync;
+    struct expiry shown; /* for any thread */
+    /* The loop's thread only. */
+    quorlock_lock *lock;
+    struct link link; /* in sync->locks */
+    struct job *acquiring;
+    bool stopped;
+    quorlock_sync_lost_cb lost;
+    void *lost_arg;
+    struct sync_event *loss; /* NULL: the client has no events */
+};
+
+/* ---- jobs, in the loop's thread ---- */
+
+/* take_result - copy the result to the job. */
+static void take_result(struct job *job, const struct quorlock_result *result)
+{
+    job->result = (struct quorlock_sync_result){BLOCKING_RESULT_OF(result)};
+    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
+    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
+}
+
+/* on_result - end an extend or a release. The handle may be freed. */
+static void on_result(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct job *job = arg;
+
+    (void)lock;
+    take_result(job, result);
+    sync_done(job);
+}
+
+/* on_acquired - end an acquire or an adoption. job->lock is NULL if the handle was freed. */
+static void on_acquired(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
+{
+    struct job *job = arg;
+
+    (void)lock;
+    if (job->lock != NULL) job->lock->acquiring = NULL;
+    take_result(job, result);
+    if (job->lock != NULL && result->status == QUORLOCK_ERR_CANCELED) (void)sync_refuse_new(job);
+    sync_done(job);
+}
+
+/* acquire_or_adopt - acquire the lock; adopt it, if there is a token. */
+static void acquire_or_adopt(struct job *job, const char *token)
+{
+    int status = sync_refuse_new(job);
+
+    if (status == 0 && job->lock->stopped)
+        status = sync_refuse(job, QUORLOCK_ERR_CANCELED, "the lock was stopped: it cannot be acquired any more");
+    if (status != 0) {
+        sync_done(job);
+        return;
+    }
+    status = token != NULL ? quorlock_lock_adopt(job->lock->lock, token, on_acquired, job)
+                           : quorlock_lock_acquire(job->lock->lock, on_acquired, job);
+    if (status == 0) {
+        job->lock->acquiring = job;
+    } else {
+        sync_fail(job, status);
+    }
+}
+
+static void run_acquire(struct job *job)
+{
+    acquire_or_adopt(job, NULL);
+}
+
+struct adopt_job {
+    struct job job;
+    const char *token;
+};
+
+static void run_adopt(struct job *job)
+{
+    acquire_or_adopt(job, CONTAINER_OF(job, struct adopt_job, job)->token);
+}
+
+struct extend_job {
+    struct job job;
+    uint32_t lease_ms;
+};
+
+static void run_extend(struct job *job)
+{
+    int status =
+        quorlock_lock_extend(job->lock->lock, CONTAINER_OF(job, struct extend_job, job)->lease_ms, on_result, job);
+
+    if (status != 0) sync_fail(job, status);
+}
+
+static void run_release(struct job *job)
+{
+    int status = quorlock_lock_release(job->lock->lock, on_result, job);
+
+    if (status != 0) sync_fail(job, status);
+}
+
+static void run_detach(struct job *job)
+{
+    const char *token = NULL;
+    int status = quorlock_lock_detach(job->lock->lock, &token, &job->result.fence, &job->result.valid_ms);
+
+    if (status != 0) {
+        sync_fail(job, status);
+        return;
+    }
+    snprintf(job->result.token, sizeof(job->result.token), "%s", token);
+    snprintf(job->result.text, sizeof(job->result.text), "detached, valid for another %u ms", job->result.valid_ms);
+    sync_done(job);
+}
+
+static void end_acquire(quorlock_sync_lock *handle)
+{
+    if (handle->acquiring != NULL) (void)quorlock_lock_cancel(handle->lock);
+}
+
+static void run_stop(struct job *job)
+{
+    job->lock->stopped = true;
+    end_acquire(job->lock);
+    sync_done(job);
+}
+
+static void run_shutdown(struct job *job)
+{
+    quorlock_sync_client *sync = job->sync;
+
+    sync->shut = true;
+    LIST_WALK (quorlock_sync_lock, handle, &sync->locks, link) end_acquire(handle);
+    sync_election_shutdown(sync);
+    sync_done(job);
+}
+
+static void run_cancel(struct job *job)
+{
+    bool any = sync_withdraw(job->sync, job->lock, false);
+
+    job->result.status = quorlock_lock_cancel(job->lock->lock);
+    if (any && job->result.status == QUORLOCK_ERR_STATE) job->result.status = QUORLOCK_OK;
+    sync_done(job);
+}
+
+struct statistics_job {
+    struct job job;
+    quorlock_sync_statistics_cb cb;
+    void *arg;
+};
+
+static void run_statistics(struct job *job)
+{
+    const struct statistics_job *call = CONTAINER_OF(job, struct statistics_job, job);
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    job->result.status = quorlock_client_statistics(job->sync->client, &statistics);
+    if (job->result.status == 0) call->cb(&statistics, call->arg);
+    sync_done(job);
+}
+
+/* A question to all nodes, whose report goes to the thread that asked. */
+struct report_job {
+    struct job job;
+    int (*ask)(quorlock_client *, struct report_job *);
+    const char *key;   /* or the pattern of a list */
+    const char *owner; /* of a break; NULL: any */
+    struct sync_reports reports;
+};
+
+static void sync_on_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct report_job *asked = arg;
+
+    asked->job.result.status = status;
+    sync_reports_keep(&asked->reports, status, report);
+    sync_done(&asked->job);
+}
+
+static void sync_on_listing(int status, const struct quorlock_listing *listing, void *arg)
+{
+    struct report_job *asked = arg;
+
+    asked->job.result.status = status;
+    sync_reports_keep_listing(&asked->reports, status, listing);
+    if (listing->more == 0) sync_done(&asked->job);
+}
+
+/* The three questions. */
+
+static int ask_inspect(quorlock_client *client, struct report_job *asked)
+{
+    return quorlock_client_inspect(client, asked->key, sync_on_report, asked);
+}
+
+static int ask_break(quorlock_client *client, struct report_job *asked)
+{
+    return quorlock_client_break_owner(client, asked->key, asked->owner, sync_on_report, asked);
+}
+
+static int ask_list(quorlock_client *client, struct report_job *asked)
+{
+    return quorlock_client_list(client, asked->key, sync_on_listing, asked);
+}
+
+static void run_ask(struct job *job)
+{
+    struct report_job *asked = CONTAINER_OF(job, struct report_job, job);
+    int status = sync_refuse_new(job);
+
+    if (status != 0) {
+        sync_done(job);
+        return;
+    }
+    status = asked->ask(job->sync->client, asked);
+    if (status != 0) sync_fail(job, status);
+}
+
+struct metrics_job {
+    struct job job;
+    const struct quorlock_metrics_options *options;
+    char *buffer;
+    size_t size, *ret_length;
+};
+
+static void run_metrics(struct job *job)
+{
+    const struct metrics_job *call = CONTAINER_OF(job, struct metrics_job, job);
+
+    job->result.status =
+        quorlock_client_metrics(job->sync->client, call->options, call->buffer, call->size, call->ret_length);
+    sync_done(job);
+}
+
+struct credentials_job {
+    struct job job;
+    const char *user, *password;
+};
+
+static void run_set_credentials(struct job *job)
+{
+    const struct credentials_job *call = CONTAINER_OF(job, struct credentials_job, job);
+
+    job->result.status = quorlock_client_set_credentials(job->sync->client, call->user, call->password);
+    sync_done(job);
+}
+
+static void sync_on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
+{
+    quorlock_sync_lock *handle = arg;
+
+    (void)lock;
+    if (handle->lost != NULL) {
+        handle->lost(handle, loss, handle->lost_arg);
+    } else if (handle->loss != NULL) {
+        sync_events_put_loss(&handle->sync->events, handle->loss, 0, loss);
+    }
+}
+
+struct on_lost_job {
+    struct job job;
+    quorlock_sync_lost_cb cb;
+    void *arg;
+};
+
+static void run_on_lost(struct job *job)
+{
+    const struct on_lost_job *call = CONTAINER_OF(job, struct on_lost_job, job);
+
+    job->lock->lost = call->cb;
+    job->lock->lost_arg = call->arg;
+    if (job->lock->loss != NULL) sync_event_set_arg(&job->sync->events, job->lock->loss, call->arg);
+    sync_done(job);
+}
+
+struct new_job {
+    struct job job;
+    const char *const *keys;
+    size_t n_keys;
+    const struct quorlock_lock_options *options;
+};
+
+static void sync_run_new(struct job *job)
+{
+    const struct new_job *call = CONTAINER_OF(job, struct new_job, job);
+    quorlock_sync_client *sync = job->sync;
+    quorlock_sync_lock *handle = job->lock;
+    int status;
+
+    if (sync_refuse_new(job) != 0) {
+        sync_done(job);
+        return;
+    }
+    if (sync_events_on(&sync->events)) {
+        handle->loss = sync_event_new(QUORLOCK_EVENT_LOST, handle, NULL);
+        if (handle->loss == NULL) {
+            (void)sync_refuse(job, QUORLOCK_ERR_NOMEM, quorlock_status_text(QUORLOCK_ERR_NOMEM));
+            sync_done(job);
+            return;
+        }
+    }
+    status = quorlock_lock_new(&handle->lock, sync->client, call->keys, call->n_keys, call->options);
+    if (status != 0) {
+        sync_fail(job, status);
+        return;
+    }
+    client_show_lock(handle->lock, &handle->shown);
+    quorlock_lock_set_on_lost(handle->lock, sync_on_lost, handle);
+    handle->sync = sync;
+    sync_join(sync);
+    list_add(&sync->locks, &handle->link);
+    sync_done(job);
+}
+
+static void sync_run_free(struct job *job)
+{
+    quorlock_sync_lock *handle = job->lock;
+
+    (void)sync_withdraw(job->sync, handle, true);
+    list_remove(&job->sync->locks, &handle->link);
+    /* Its result is CANCELED, and comes when the handle does not exist any more. */
+    if (handle->acquiring != NULL) handle->acquiring->lock = NULL;
+    quorlock_lock_free(handle->lock);
+    sync_done(job);
+}
+
+/* sync_on_closed - end all jobs that are left. After it the loop's thread touches no handle. Without the wake event
+ * the base has no event, so the loop ends by itself. */
+static void sync_on_closed(void *arg)
+{
+    struct job *close_job = arg, *job;
+    quorlock_sync_client *sync = close_job->sync;
+
+    event_del(sync->wake);
+    pthread_mutex_lock(&sync->mutex);
+    sync->closed = true;
+    pthread_mutex_unlock(&sync->mutex);
+    sync_take_jobs(sync);
+    while ((job = sync_next_job(sync)) != NULL) {
+        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
+        sync_done(job);
+    }
+    sync_done(close_job);
+}
+
+static void run_events(struct job *job)
+{
+    quorlock_sync_client *sync = job->sync;
+
+    if (!sync_events_on(&sync->events)) {
+        /* Whoever reads the events uses the client until it has read the last one. */
+        if (atomic_load(&sync->n_users) > 1) {
+            job->result.status = QUORLOCK_ERR_STATE;
+        } else {
+            job->result.status = sync_events_start(&sync->events);
+        }
+        if (job->result.status == 0) {
+            sync_join(sync);
+            client_log_from(sync->client, QUORLOCK_LOG_DEBUG);
+        }
+    }
+    sync_done(job);
+}
+
+static void run_close(struct job *job)
+{
+    int status = quorlock_client_close(job->sync->client, sync_on_closed, job);
+
+    /* Another thread is closing it. */
+    if (status != 0) sync_fail(job, status);
+}
+
+/* ---- life ---- */
+
+static void *loop(void *arg)
+{
+    const quorlock_sync_client *sync = arg;
+
+    event_base_dispatch(sync->base);
+    return NULL;
+}
+
+/* open_shown - make the memory that any thread reads. */
+static int open_shown(quorlock_sync_client *sync)
+{
+    struct system system = system_libevent(sync->base, NULL);
+
+    sync->system = system;
+    sync->pid = getpid();
+    sync->shown = system.ops->wiped_new(&system, sizeof(*sync->shown));
+    sync->wiped = sync->shown != NULL;
+    if (!sync->wiped) sync->shown = calloc(1, sizeof(*sync->shown));
+    if (sync->shown == NULL) return QUORLOCK_ERR_NOMEM;
+    atomic_store(&sync->shown->here, 1);
+    return 0;
+}
+
+static int open_base(quorlock_sync_client *sync)
+{
+    sync->base = own_base_new();
+    if (sync->base == NULL) return QUORLOCK_ERR_NOMEM;
+    sync->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sync->wake_fd < 0) return QUORLOCK_ERR_NOMEM;
+    sync->wake = event_new(sync->base, sync->wake_fd, EV_READ | EV_PERSIST, sync_on_wake, sync);
+    if (sync->wake == NULL || event_add(sync->wake, NULL) != 0) return QUORLOCK_ERR_NOMEM;
+    return 0;
+}
+
+static int sync_start_thread(quorlock_sync_client *sync)
+{
+    sigset_t all;
+    sigset_t before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&sync->thread, NULL, loop, sync);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed != 0 ? QUORLOCK_ERR_NOMEM : 0;
+}
+
+static void close_base(quorlock_sync_client *sync)
+{
+    if (sync->wake != NULL) event_free(sync->wake);
+    if (sync->wake_fd >= 0) close(sync->wake_fd);
+    if (sync->base != NULL) event_base_free(sync->base);
+}
+
+/* undo_client - close the client. No thread runs its loop yet, so this one does. */
+static void undo_client(quorlock_sync_client *sync)
+{
+    event_del(sync->wake);
+    quorlock_client_close(sync->client, NULL, NULL);
+    event_base_dispatch(sync->base);
+}
+
+static int fail_open(const struct quorlock_client_options *options)
+{
+    caller_report(options, "cannot start the loop: out of memory, descriptors or threads");
+    return QUORLOCK_ERR_NOMEM;
+}
+
+/* Make a client without a loop; NULL: out of memory. */
+static quorlock_sync_client *sync_make(void)
+{
+    quorlock_sync_client *sync = calloc(1, sizeof(*sync));
+
+    if (sync == NULL) return NULL;
+    *sync = (quorlock_sync_client){.n_users = 1,
+                                   .wake_fd = -1,
+                                   .mutex = PTHREAD_MUTEX_INITIALIZER,
+                                   .no_callers = PTHREAD_COND_INITIALIZER,
+                                   .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+    if (open_shown(sync) == 0) return sync;
+    free(sync);
+    return NULL;
+}
+
+int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options)
+{
+    struct quorlock_client_options copy;
+    quorlock_sync_client *sync;
+    int status;
+
+    if (ret == NULL) {
+        caller_report(options, "ret is NULL: there is no place for the client");
+        return QUORLOCK_ERR_INVAL;
+    }
+    sync = sync_make();
+    if (sync == NULL) return fail_open(options);
+    status = open_base(sync);
+    if (status != 0) {
+        status = fail_open(options);
+        goto failed;
+    }
+    options = sync_events_options(&sync->events, options, &copy);
+    status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock);
+    if (status != 0) goto failed;
+    /* Until somebody wants events, warnings are kept for them, and the rest is not even written. */
+    if (options == &copy && copy.log_arg == &sync->events) client_log_from(sync->client, QUORLOCK_LOG_WARN);
+    status = sync_start_thread(sync);
+    if (status != 0) {
+        status = fail_open(options);
+        undo_client(sync);
+        goto failed;
+    }
+    *ret = sync;
+    return 0;
+failed:
+    close_base(sync);
+    sync_leave(sync);
+    return status;
+}
+
+int quorlock_sync_client_shutdown(quorlock_sync_client *sync)
+{
+    if (sync == NULL) return 0;
+    return sync_do_anywhere(&(struct job){.run = run_shutdown, .sync = sync});
+}
+
+int quorlock_sync_client_close(quorlock_sync_client *sync)
+{
+    struct job job = {.run = run_close, .sync = sync};
+
+    if (sync == NULL) return 0;
+    if (!sync_here(sync)) {
+        /* In a child of fork() nobody reads the events. */
+        if (sync->events.on) sync_leave(sync);
+        sync_leave(sync);
+        return 0;
+    }
+    if (sync_call(&job) != 0) return job.result.status;
+    pthread_join(sync->thread, NULL);
+    /* Callers whose calls ended with CLOSED may not have left the mutex yet. */
+    pthread_mutex_lock(&sync->mutex);
+    while (sync->n_callers > 0) pthread_cond_wait(&sync->no_callers, &sync->mutex);
+    pthread_mutex_unlock(&sync->mutex);
+    close_base(sync);
+    if (sync_events_on(&sync->events)) sync_events_close(&sync->events);
+    sync_leave(sync);
+    return 0;
+}
+
+int quorlock_sync_client_events(quorlock_sync_client *sync, int *ret_fd)
+{
+    int status;
+
+    if (ret_fd == NULL) return QUORLOCK_ERR_INVAL;
+    status = sync_call(&(struct job){.run = run_events, .sync = sync});
+    if (status == 0) *ret_fd = sync->events.fd;
+    return status;
+}
+
+int quorlock_sync_client_next_event(quorlock_sync_client *sync, struct quorlock_event *event)
+{
+    int status;
+
+    if (sync == NULL) return QUORLOCK_ERR_INVAL;
+    if (!sync_here(sync)) return QUORLOCK_ERR_CLOSED;
+    status = sync_events_next(&sync->events, event);
+    if (status == 0 && event->type == QUORLOCK_EVENT_CLOSED) sync_leave(sync);
+    return status;
+}
+
+/* ---- calls ---- */
+
+/* sync_give - copy the result to the caller's struct, which may be shorter or longer than ours. */
+static void sync_give(struct quorlock_sync_result *ret, const struct quorlock_sync_result *result)
+{
+    size_t size = ret->size;
+
+    memcpy(ret, result, size < sizeof(*ret) ? size : sizeof(*ret));
+    ret->size = size;
+}
+
+/* check_result - check the size of the caller's result, which may be NULL. */
+static int check_result(const struct quorlock_sync_result *given)
+{
+    /* The size of the struct in the first release. It never changes, even when members are added. */
+    size_t least = offsetof(struct quorlock_sync_result, token) + QUORLOCK_SYNC_TOKEN_SIZE;
+    struct caller_error error;
+
+    if (given == NULL) return 0;
+    return caller_check(least, sizeof(*given), given, given->size, "quorlock_sync_result", &error);
+}
+
+/* sync_client_of - return the client of the lock, or NULL without a lock. */
+static quorlock_sync_client *sync_client_of(const quorlock_sync_lock *lock)
+{
+    return lock != NULL ? lock->sync : NULL;
+}
+
+/* call - run the job, and copy its result to the caller. */
+static int call(struct job *job, struct quorlock_sync_result *result)
+{
+    job->sync = sync_client_of(job->lock);
+    if (check_result(result) != 0) return QUORLOCK_ERR_INVAL;
+    (void)sync_call(job);
+    if (result != NULL) sync_give(result, &job->result);
+    return job->result.status;
+}
+
+int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *sync, const char *const *keys, size_t n_keys,
+                           const struct quorlock_lock_options *options, char *error, size_t error_size)
+{
+    quorlock_sync_lock *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
+    struct new_job call = {
+        .job = {.run = sync_run_new, .sync = sync, .lock = handle}, .keys = keys, .n_keys = n_keys, .options = options};
+    const struct quorlock_sync_result *result = &call.job.result;
+
+    if (ret == NULL) return sync_no_place("lock", error, error_size);
+    if (handle == NULL) {
+        (void)sync_refuse(&call.job, QUORLOCK_ERR_NOMEM, quorlock_status_text(QUORLOCK_ERR_NOMEM));
+        goto failed;
+    }
+    if (sync_call(&call.job) != 0) goto failed;
+    *ret = handle;
+    return 0;
+failed:
+    if (handle != NULL) free(handle->loss);
+    free(handle);
+    if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", result->text);
+    return result->status;
+}
+
+int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
+{
+    return call(&(struct job){.run = run_acquire, .lock = lock, .cancelable = true}, result);
+}
+
+int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms, struct quorlock_sync_result *result)
+{
+    struct extend_job extend = {.job = {.run = run_extend, .lock = lock, .cancelable = true}, .lease_ms = lease_ms};
+
+    return call(&extend.job, result);
+}
+
+int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
+{
+    return call(&(struct job){.run = run_release, .lock = lock}, result);
+}
+
+int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token, struct quorlock_sync_result *result)
+{
+    struct adopt_job adopt = {.job = {.run = run_adopt, .lock = lock, .cancelable = true}, .token = token};
+
+    if (token == NULL) return QUORLOCK_ERR_INVAL;
+    return call(&adopt.job, result);
+}
+
+int quorlock_sync_lock_detach(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
+{
+    if (result == NULL) return QUORLOCK_ERR_INVAL;
+    return call(&(struct job){.run = run_detach, .lock = lock}, result);
+}
+
+int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const struct quorlock_lock_options *options,
+                            quorlock_sync_with_cb fn, void *arg, struct quorlock_sync_result *result)
+{
+    const struct quorlock_lock_options defaults = {.size = sizeof(defaults)};
+    struct quorlock_sync_result last = {.size = sizeof(last)};
+    quorlock_sync_lock *lock = NULL;
+    int status;
+
+    if (fn == NULL || check_result(result) != 0) return QUORLOCK_ERR_INVAL;
+    status = quorlock_sync_lock_new(&lock, sync, &key, 1, options != NULL ? options : &defaults, last.text,
+                                    sizeof(last.text));
+    if (status == 0) {
+        status = quorlock_sync_lock_acquire(lock, &last);
+    } else {
+        last.status = status;
+    }
+    if (status == 0) {
+        bool kept;
+
+        status = fn(lock, &last, arg);
+        kept = quorlock_sync_lock_valid_ms(lock) > 0;
+        /* The nodes may know of a loss that we do not know of yet. */
+        (void)quorlock_sync_lock_release(lock, &last);
+        if (!kept || last.expired != 0) status = last.status = QUORLOCK_ERR_LOST;
+    }
+    quorlock_sync_lock_free(lock);
+    if (result != NULL) sync_give(result, &last);
+    return status;
+}
+
+/* sync_start_operation - start an acquire or a release; `type` is that of the event which comes without a cb. */
+static int sync_start_operation(quorlock_sync_lock *lock, void (*run)(struct job *), int type,
+                                quorlock_sync_result_cb cb, void *arg)
+{
+    struct job job = {.run = run,
+                      .sync = sync_client_of(lock),
+                      .lock = lock,
+                      .cancelable = type == QUORLOCK_EVENT_ACQUIRE_ENDED,
+                      .cb = cb,
+                      .cb_arg = arg};
+    int status;
+
+    if (cb == NULL && (lock == NULL || lock->loss == NULL)) return QUORLOCK_ERR_INVAL;
+    if (cb == NULL) {
+        job.event = sync_event_new(type, lock, arg);
+        if (job.event == NULL) return QUORLOCK_ERR_NOMEM;
+    }
+    status = sync_start(&job);
+    if (status != 0) free(job.event);
+    return status;
+}
+
+int quorlock_sync_lock_start_acquire(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg)
+{
+    return sync_start_operation(lock, run_acquire, QUORLOCK_EVENT_ACQUIRE_ENDED, cb, arg);
+}
+
+int quorlock_sync_lock_start_release(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg)
+{
+    return sync_start_operation(lock, run_release, QUORLOCK_EVENT_RELEASE_ENDED, cb, arg);
+}
+
+int quorlock_sync_lock_cancel(quorlock_sync_lock *lock)
+{
+    return sync_do_anywhere(&(struct job){.run = run_cancel, .sync = sync_client_of(lock), .lock = lock});
+}
+
+int quorlock_sync_lock_stop(quorlock_sync_lock *lock)
+{
+    return sync_do_anywhere(&(struct job){.run = run_stop, .sync = sync_client_of(lock), .lock = lock});
+}
+
+void quorlock_sync_lock_free(quorlock_sync_lock *lock)
+{
+    quorlock_sync_client *sync = sync_client_of(lock);
+
+    if (lock == NULL) return;
+    (void)sync_do_anywhere(&(struct job){.run = sync_run_free, .sync = sync, .lock = lock});
+    sync_event_free(&sync->events, lock->loss, sync_here(sync));
+    free(lock);
+    sync_leave(sync);
+}
+
+void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorlock_sync_lost_cb cb, void *arg)
+{
+    struct on_lost_job call = {
+        .job = {.run = run_on_lost, .sync = sync_client_of(lock), .lock = lock}, .cb = cb, .arg = arg};
+
+    (void)sync_do_anywhere(&call.job);
+}
+
+uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock)
+{
+    return lock != NULL ? sync_valid_ms(lock->sync, &lock->shown) : 0;
+}
+
+int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *user, const char *password)
+{
+    struct credentials_job call = {
+        .job = {.run = run_set_credentials, .sync = sync}, .user = user, .password = password};
+
+    return sync_do_anywhere(&call.job);
+}
+
+int quorlock_sync_client_statistics(quorlock_sync_client *sync, quorlock_sync_statistics_cb cb, void *arg)
+{
+    struct statistics_job call = {.job = {.run = run_statistics, .sync = sync}, .cb = cb, .arg = arg};
+
+    if (cb == NULL) return QUORLOCK_ERR_INVAL;
+    return sync_do_anywhere(&call.job);
+}
+
+int quorlock_sync_client_metrics(quorlock_sync_client *sync, const struct quorlock_metrics_options *options,
+                                 char *buffer, size_t size, size_t *ret_length)
+{
+    struct metrics_job call = {.job = {.run = run_metrics, .sync = sync},
+                               .options = options,
+                               .buffer = buffer,
+                               .size = size,
+                               .ret_length = ret_length};
+
+    return sync_do_anywhere(&call.job);
+}
+
+/* sync_ask - ask, and call back in this thread: renewals do not wait for that. */
+static int sync_ask(quorlock_sync_client *sync, struct report_job *asked, quorlock_report_cb report,
+                    quorlock_list_cb list, void *arg)
+{
+    int status;
+
+    if (report == NULL && list == NULL) return QUORLOCK_ERR_INVAL;
+    asked->job.run = run_ask;
+    asked->job.sync = sync;
+    status = sync_call(&asked->job);
+    return sync_reports_tell(&asked->reports, status, report, list, arg);
+}
+
+int quorlock_sync_client_inspect(quorlock_sync_client *sync, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return sync_ask(sync, &(struct report_job){.ask = ask_inspect, .key = key}, cb, NULL, arg);
+}
+
+int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, quorlock_report_cb cb, void *arg)
+{
+    return quorlock_sync_client_break_owner(sync, key, NULL, cb, arg);
+}
+
+int quorlock_sync_client_break_owner(quorlock_sync_client *sync, const char *key, const char *owner,
+                                     quorlock_report_cb cb, void *arg)
+{
+    return sync_ask(sync, &(struct report_job){.ask = ask_break, .key = key, .owner = owner}, cb, NULL, arg);
+}
+
+int quorlock_sync_client_list(quorlock_sync_client *sync, const char *pattern, quorlock_list_cb cb, void *arg)
+{
+    return sync_ask(sync, &(struct report_job){.ask = ask_list, .key = pattern}, NULL, cb, arg);
+}

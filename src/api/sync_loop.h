@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sync_loop.h - the sync API: its loop's thread, and the queue of jobs for that thread */
+#pragma once
+
+#include <quorlock/sync.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "api/sync_events.h"
+#include "base/expiry.h"
+#include "base/list.h"
+#include "base/system.h"
+
+/* A call for the loop's thread. A call that passes more than its handle has a struct of its own, which begins with the
+ * job and goes on with the arguments. Members that a job does not need are zero. */
+struct job {
+    struct job *next;
+    void (*run)(struct job *);
+    quorlock_sync_client *sync;
+    quorlock_sync_lock *lock;
+    quorlock_sync_candidate *candidate;
+    quorlock_sync_result_cb cb; /* runs at the end */
+    void *cb_arg;
+    struct sync_event *event; /* or comes at the end; both NULL: a thread waits for the end */
+    pthread_cond_t done_cond;
+    bool done;
+    bool cancelable; /* a cancel of the lock ends it, too, if the loop has not run it */
+    bool withdrawn;  /* canceled, or its lock or candidate freed, before the loop ran it */
+    struct quorlock_sync_result result;
+};
+
+/* Read by any thread without the mutex. In a child of fork() it is zeroed, if the system has such memory. */
+struct sync_shown {
+    atomic_int here; /* 1 in the process that opened the client */
+    struct expiry_clock clock;
+};
+
+/* It lives until it is closed and all its handles are freed: a call on a handle must find out that the client is
+ * closed. The loop and its client end with the close. */
+struct quorlock_sync_client {
+    atomic_size_t n_users; /* 1 until it is closed, and 1 for each handle */
+    struct sync_shown *shown;
+    bool wiped; /* *shown is zeroed in a child; else compare pid */
+    pid_t pid;
+    struct system system; /* its clocks, for any thread */
+
+    struct event_base *base;
+    struct event *wake;
+    int wake_fd;
+    pthread_t thread;
+    /* The loop's thread only. */
+    quorlock_client *client;
+    struct list locks, candidates, observers;
+    struct job *taken; /* jobs that were taken from the queue and not run yet */
+    bool shut;         /* by a shutdown: nothing new begins */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t no_callers;
+    struct job *first, *last;
+    size_t n_callers;
+    bool closed; /* the loop takes no jobs any more */
+    struct sync_events events;
+};
+
+/*
+ * sync_call        - hand the job to the loop, wait for its end, and return its status; STATE in the loop's thread
+ * sync_do_anywhere - do the same; in the loop's thread run the job at once
+ *
+ * Errors, without running the job: INVAL (no client), CLOSED (it is closed, or this is a child of fork()).
+ */
+int sync_call(struct job *);
+int sync_do_anywhere(struct job *);
+/* sync_start - put a copy of the job, which has a cb or an event and no arguments, into the queue, and return.
+ * Errors, without calling cb: INVAL, CLOSED, NOMEM. */
+int sync_start(const struct job *);
+/* sync_withdraw - withdraw jobs of the lock or candidate that have not been run: all, or only those that a cancel
+ * ends. They will not touch it, and end with CANCELED. Return true if there was any. The loop's thread only. */
+bool sync_withdraw(quorlock_sync_client *, const void *handle, bool all);
+/*
+ * sync_done - end the job; it may not exist any more then
+ * sync_fail - end the job with that status and the text of the client's error
+ */
+void sync_done(struct job *);
+void sync_fail(struct job *, int status);
+/*
+ * sync_refuse     - give the job that status and text; return the status
+ * sync_refuse_new - do the same with CLOSED after a shutdown, when nothing new may begin; else return 0
+ */
+int sync_refuse(struct job *, int status, const char *text);
+int sync_refuse_new(struct job *);
+/*
+ * sync_here  - return whether this process opened the client, not a parent of it
+ * sync_join  - count one more user
+ * sync_leave - count one user less; the last one frees it
+ */
+bool sync_here(const quorlock_sync_client *);
+void sync_join(quorlock_sync_client *);
+void sync_leave(quorlock_sync_client *);
+/* sync_valid_ms - return the validity that is left. Any thread. */
+uint32_t sync_valid_ms(quorlock_sync_client *, const struct expiry *);
+/* sync_no_place - write the error that `ret` is NULL, and return INVAL; `what` names the object. */
+int sync_no_place(const char *what, char *error, size_t error_size);
+/*
+ * sync_on_wake   - run all jobs; the callback of the wake event
+ * sync_take_jobs - move all jobs from the queue to `taken`
+ * sync_next_job  - remove and return the first job of `taken`, or NULL
+ *
+ * The loop's thread only.
+ */
+void sync_on_wake(int fd, short what, void *sync);
+struct job *sync_next_job(quorlock_sync_client *);
+void sync_take_jobs(quorlock_sync_client *);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "api/sync_report.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sync_chunk {
+    struct sync_chunk *next;
+    max_align_t bytes[];
+};
+
+struct sync_part {
+    struct sync_part *next;
+    int status;
+    const struct quorlock_report *report; /* NULL: it is a part of a list */
+    const struct quorlock_listing *listing;
+};
+
+/* sync_report_keep - return a copy of the bytes; NULL for NULL, or no memory. */
+static void *sync_report_keep(struct sync_reports *reports, const void *bytes, size_t size)
+{
+    struct sync_chunk *chunk = bytes != NULL ? malloc(sizeof(*chunk) + size) : NULL;
+
+    if (chunk == NULL) {
+        if (bytes != NULL) reports->no_memory = true;
+        return NULL;
+    }
+    chunk->next = reports->chunks;
+    reports->chunks = chunk;
+    return memcpy(chunk->bytes, bytes, size);
+}
+
+static const char *keep_text(struct sync_reports *reports, const char *text)
+{
+    return text != NULL ? sync_report_keep(reports, text, strlen(text) + 1) : NULL;
+}
+
+static struct quorlock_holder *keep_holder(struct sync_reports *reports, const struct quorlock_holder *given)
+{
+    struct quorlock_holder *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy != NULL) copy->holder = keep_text(reports, given->holder);
+    return copy;
+}
+
+static struct quorlock_node_report *keep_node(struct sync_reports *reports, const struct quorlock_node_report *given)
+{
+    struct quorlock_node_report *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_holder **holders =
+        sync_report_keep(reports, given->holders, given->n_holders * sizeof(void *));
+
+    for (size_t i = 0; holders != NULL && i < given->n_holders; i++)
+        holders[i] = keep_holder(reports, given->holders[i]);
+    if (copy == NULL) return NULL;
+    copy->holders = holders;
+    copy->node = keep_text(reports, given->node);
+    copy->state = keep_text(reports, given->state);
+    copy->holder = keep_text(reports, given->holder);
+    copy->error = keep_text(reports, given->error);
+    copy->type = keep_text(reports, given->type);
+    copy->quarantine_why = keep_text(reports, given->quarantine_why);
+    return copy;
+}
+
+static const struct quorlock_node_report *const *keep_nodes(struct sync_reports *reports,
+                                                            const struct quorlock_node_report *const *given, size_t n)
+{
+    const struct quorlock_node_report **nodes = sync_report_keep(reports, given, n * sizeof(void *));
+
+    for (size_t i = 0; nodes != NULL && i < n; i++) nodes[i] = keep_node(reports, given[i]);
+    return nodes;
+}
+
+static struct quorlock_listed *keep_listed(struct sync_reports *reports, const struct quorlock_listed *given)
+{
+    struct quorlock_listed *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->key = keep_text(reports, given->key);
+    copy->holder = keep_text(reports, given->holder);
+    return copy;
+}
+
+static void sync_reports_add(struct sync_reports *reports, struct sync_part part)
+{
+    struct sync_part *copy = sync_report_keep(reports, &part, sizeof(part));
+
+    if (copy == NULL) return;
+    if (reports->last != NULL) {
+        reports->last->next = copy;
+    } else {
+        reports->first = copy;
+    }
+    reports->last = copy;
+}
+
+void sync_reports_keep(struct sync_reports *reports, int status, const struct quorlock_report *given)
+{
+    struct quorlock_report *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return;
+    copy->key = keep_text(reports, given->key);
+    copy->holder = keep_text(reports, given->holder);
+    copy->nodes = keep_nodes(reports, given->nodes, given->n_nodes);
+    sync_reports_add(reports, (struct sync_part){.status = status, .report = copy});
+}
+
+void sync_reports_keep_listing(struct sync_reports *reports, int status, const struct quorlock_listing *given)
+{
+    struct quorlock_listing *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_listed **locks = sync_report_keep(reports, given->locks, given->n_locks * sizeof(void *));
+
+    for (size_t i = 0; locks != NULL && i < given->n_locks; i++) locks[i] = keep_listed(reports, given->locks[i]);
+    if (copy == NULL) return;
+    copy->locks = locks;
+    copy->nodes = keep_nodes(reports, given->nodes, given->n_nodes);
+    sync_reports_add(reports, (struct sync_part){.status = status, .listing = copy});
+}
+
+int sync_reports_tell(struct sync_reports *reports, int status, quorlock_report_cb report, quorlock_list_cb list,
+                      void *arg)
+{
+    struct sync_chunk *chunk = reports->chunks;
+
+    for (const struct sync_part *part = reports->first; part != NULL && !reports->no_memory; part = part->next) {
+        if (part->report != NULL) {
+            report(part->status, part->report, arg);
+        } else {
+            list(part->status, part->listing, arg);
+        }
+    }
+    while (chunk != NULL) {
+        struct sync_chunk *next = chunk->next;
+
+        free(chunk);
+        chunk = next;
+    }
+    return reports->no_memory ? QUORLOCK_ERR_NOMEM : status;
+}
