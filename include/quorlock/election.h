@@ -56,8 +56,8 @@ QUORLOCK_API int quorlock_candidate_resign(quorlock_candidate *candidate);
 QUORLOCK_API void quorlock_candidate_free(quorlock_candidate *candidate);
 
 /*
- * quorlock_candidate_valid_ms - read the clock, and return how long the candidate still leads; 0: it does not, do not
- * act quorlock_candidate_term     - return the term; 0: it does not lead
+ * quorlock_candidate_valid_ms - read the clock, and return how long the candidate still leads; 0: do not act
+ * quorlock_candidate_term     - return the term; 0: it does not lead
  */
 QUORLOCK_API uint32_t quorlock_candidate_valid_ms(const quorlock_candidate *candidate);
 QUORLOCK_API uint64_t quorlock_candidate_term(const quorlock_candidate *candidate);

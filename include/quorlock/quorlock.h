@@ -36,9 +36,9 @@ extern "C" {
 #endif
 
 #define QUORLOCK_VERSION_MAJOR 0
-#define QUORLOCK_VERSION_MINOR 2
+#define QUORLOCK_VERSION_MINOR 3
 #define QUORLOCK_VERSION_PATCH 0
-#define QUORLOCK_VERSION       "0.2.0"
+#define QUORLOCK_VERSION       "0.3.0"
 
 struct event_base;
 typedef struct quorlock_client quorlock_client; /* a set of nodes on one event loop */

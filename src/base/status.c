@@ -28,7 +28,7 @@ static const struct text {
     [-QUORLOCK_ERR_UNSUPPORTED] = {"UNSUPPORTED", "not supported by this version or build"},
 };
 
-static const struct text *text_of(int status)
+static const struct text *status_words(int status)
 {
     static const struct text unknown = {"UNKNOWN", "not a status of quorlock"};
 
@@ -37,10 +37,10 @@ static const struct text *text_of(int status)
 
 const char *quorlock_status_name(int status)
 {
-    return text_of(status)->name;
+    return status_words(status)->name;
 }
 
 const char *quorlock_status_text(int status)
 {
-    return text_of(status)->text;
+    return status_words(status)->text;
 }

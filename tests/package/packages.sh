@@ -71,7 +71,7 @@ check_files() {
     # Manual pages and documentation are left out on systems that want none.
     said=$(grep -v ' /usr/share/\(man\|doc\)/' <<<"$said") || :
     [ -z "$said" ] || fail "installed files differ from the packages: $said"
-    [ -e "/usr/lib/$(gcc -print-multiarch)/libquorlock.so.0.2" ] || fail 'the library is not where this architecture has libraries'
+    [ -e "/usr/lib/$(gcc -print-multiarch)/libquorlock.so.0.3" ] || fail 'the library is not where this architecture has libraries'
     ldconfig -p | grep 'libquorlock\.so\.' >/dev/null || fail 'the loader does not find the library'
     passed 'every file as the packages have it, the library where the architecture has them'
 }

@@ -79,7 +79,7 @@ find_package() {
 
 check_symbols() {
     local exported versions
-    # name@@QUORLOCK_0.2; the version itself is an absolute symbol.
+    # name@@QUORLOCK_0.3; the version itself is an absolute symbol.
     exported=$(nm -D --defined-only "$libdir/libquorlock.so" | awk '$2 != "A" { print $NF }')
     versions=$(cut -d@ -f3 <<<"$exported" | sort -u)
     [ "$versions" = "QUORLOCK_$interface" ] || fail "symbols of version $versions, not QUORLOCK_$interface"
