@@ -2,13 +2,12 @@
 /*
  * bench_crowd.c - what clients that wait for one key cost its nodes and its holder
  *
- * usage: bench_crowd [--fair] [--shared] [--permits K] [--waiters N] [--hold-ms N] [--lease-ms N] [--grants N] NODE...
+ * usage: bench_crowd [--fair] [--shared] [--waiters N] [--hold-ms N] [--lease-ms N] NODE...
  *
  * One client holds the key. N clients, in processes of their own, wait for it: with --shared as readers, with --fair in
- * the queue. After some time the holder releases; each waiter that is granted releases at once, until --grants of them
- * were. Prints a line of JSON: whether the holder lost the lock, how many nodes its release reached, when the first
- * waiter was granted, and, of the busiest node, requests a second, those of the time of the grants, and its CPU in
- * hundredths.
+ * the queue. After some time the holder releases; each waiter that is granted releases at once, until all of them were.
+ * Prints a line of JSON: whether the holder lost the lock, how many nodes its release reached, when the first waiter
+ * was granted, and, of the busiest node, requests a second, those of the time of the grants, and its CPU in hundredths.
  */
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
@@ -36,12 +35,13 @@
 struct crowd {
     const char *const *nodes;
     size_t n_nodes;
-    uint32_t waiters, hold_ms, lease_ms, permits, grants;
+    uint32_t waiters, hold_ms, lease_ms;
     bool fair, shared;
     int pipe[2]; /* the waiters write a byte each: w it waits, g it was granted, x it failed */
     struct event_base *base;
     /* of the holder */
-    uint32_t held, lost, released, reached;
+    bool held, released;
+    uint32_t lost, reached;
 };
 
 struct load {
@@ -84,7 +84,6 @@ static quorlock_lock *crowd_lock(const struct crowd *crowd, quorlock_client *cli
     struct quorlock_lock_options options = {.size = sizeof(options),
                                             .lease_ms = crowd->lease_ms,
                                             .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                            .permits = crowd->permits,
                                             .fair = crowd->fair,
                                             .shared = shared ? QUORLOCK_SHARED_ALL : 0};
     quorlock_lock *lock = NULL;
@@ -180,7 +179,7 @@ static void on_held(quorlock_lock *lock, const struct quorlock_result *result, v
 
     (void)lock;
     if (result->status != QUORLOCK_OK) crowd_fail(result->text);
-    crowd->held++;
+    crowd->held = true;
 }
 
 static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
@@ -197,7 +196,7 @@ static void on_released(quorlock_lock *lock, const struct quorlock_result *resul
     struct crowd *crowd = arg;
 
     (void)lock;
-    crowd->released++;
+    crowd->released = true;
     crowd->reached = result->granted;
 }
 
@@ -234,20 +233,17 @@ static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
 static void measure(struct crowd *crowd)
 {
     quorlock_client *client;
-    quorlock_lock *locks[QUORLOCK_PERMITS_MAX];
-    uint32_t n_locks = crowd->permits != 0 ? crowd->permits : 1;
+    quorlock_lock *lock;
     struct load before, during, after;
     uint64_t begun_ms, first_ms, all_ms;
     double seconds;
 
     crowd->base = program_loop();
     client = crowd_client(crowd, crowd->base);
-    for (uint32_t i = 0; i < n_locks; i++) {
-        locks[i] = crowd_lock(crowd, client, false);
-        (void)quorlock_lock_set_on_lost(locks[i], on_lost, crowd);
-        if (quorlock_lock_acquire(locks[i], on_held, crowd) != 0) crowd_fail("acquire");
-    }
-    while (crowd->held < n_locks) run_for(crowd, 1);
+    lock = crowd_lock(crowd, client, false);
+    (void)quorlock_lock_set_on_lost(lock, on_lost, crowd);
+    if (quorlock_lock_acquire(lock, on_held, crowd) != 0) crowd_fail("acquire");
+    while (!crowd->held) run_for(crowd, 1);
     for (uint32_t i = 0; i < PROCESSES; i++) {
         uint32_t n = crowd->waiters / PROCESSES + (i < crowd->waiters % PROCESSES);
         pid_t child = fork();
@@ -262,20 +258,19 @@ static void measure(struct crowd *crowd)
     run_for(crowd, crowd->hold_ms / 2);
     read_load(crowd, &during);
     seconds = (double)(crowd_now_ms() - begun_ms) / 1000;
-    for (uint32_t i = 0; i < n_locks; i++)
-        if (crowd->lost == 0 && quorlock_lock_release(locks[i], on_released, crowd) != 0) crowd_fail("release");
+    if (crowd->lost == 0 && quorlock_lock_release(lock, on_released, crowd) != 0) crowd_fail("release");
     first_ms = await_bytes(crowd, 'g', 1);
-    all_ms = await_bytes(crowd, 'g', crowd->grants - 1);
+    all_ms = await_bytes(crowd, 'g', crowd->waiters - 1);
     read_load(crowd, &after);
-    while (crowd->lost == 0 && crowd->released < n_locks) run_for(crowd, 1);
+    while (crowd->lost == 0 && !crowd->released) run_for(crowd, 1);
     printf("{\"waiters\": %" PRIu32 ", \"lost\": %" PRIu32 ", \"reached\": %" PRIu32 ", \"first_ms\": %" PRIu64
            ", \"all_ms\": %" PRIu64 ", \"cpu_percent\": %.1f, \"requests_a_second\": %.1f, \"requests_a_grant\": %.1f, "
            "\"cpu_ms_a_grant\": %.2f}\n",
            crowd->waiters, crowd->lost, crowd->reached, first_ms, all_ms,
            100 * most(crowd, during.cpu_s, before.cpu_s) / seconds,
            most(crowd, during.requests, before.requests) / seconds,
-           most(crowd, after.requests, during.requests) / crowd->grants,
-           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->grants);
+           most(crowd, after.requests, during.requests) / crowd->waiters,
+           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->waiters);
 }
 
 static void allow_sockets(void)
@@ -289,11 +284,9 @@ static void allow_sockets(void)
 
 static bool read_option(struct crowd *crowd, const char *name, const char *word)
 {
-    if (strcmp(name, "--permits") == 0) return program_number(&crowd->permits, word, QUORLOCK_PERMITS_MAX);
     if (strcmp(name, "--waiters") == 0) return program_number(&crowd->waiters, word, 20000);
     if (strcmp(name, "--hold-ms") == 0) return program_number(&crowd->hold_ms, word, 600000);
-    if (strcmp(name, "--lease-ms") == 0) return program_number(&crowd->lease_ms, word, 30000);
-    return strcmp(name, "--grants") == 0 && program_number(&crowd->grants, word, 20000);
+    return strcmp(name, "--lease-ms") == 0 && program_number(&crowd->lease_ms, word, 30000);
 }
 
 int main(int argc, char **argv)
@@ -315,10 +308,8 @@ int main(int argc, char **argv)
         } else
             good = false;
     }
-    if (crowd.grants == 0 || crowd.grants > crowd.waiters) crowd.grants = crowd.waiters;
     if (!good || at >= argc) {
-        fprintf(stderr, "usage: bench_crowd [--fair] [--shared] [--permits K] [--waiters N] [--hold-ms N] "
-                        "[--lease-ms N] [--grants N] NODE...\n");
+        fprintf(stderr, "usage: bench_crowd [--fair] [--shared] [--waiters N] [--hold-ms N] [--lease-ms N] NODE...\n");
         return 64;
     }
     crowd.nodes = (const char *const *)argv + at;

@@ -2,7 +2,7 @@
 /*
  * bench_modes.c - uncontended locks of all modes, in turn: what a permit and a reader's lock cost beside a plain one
  *
- * usage: bench_modes IN_FLIGHT SECONDS PREFIX NODE,NODE,...
+ * usage: bench_modes IN_FLIGHT SECONDS NODE,NODE,...
  *
  * Prints as JSON for each mode its slices, in the order in which they ran: the first slices of all modes, then the
  * second ones.
@@ -41,12 +41,12 @@ struct bench {
     struct measured slices[MODES][ROUNDS_MAX];
 };
 
-static void make_load(struct bench *bench, enum mode mode, uint32_t in_flight, const char *prefix)
+static void make_load(struct bench *bench, enum mode mode, uint32_t in_flight)
 {
     char front[64];
     struct load_options options = {.prefix = front, .in_flight = in_flight, .lock = {.size = sizeof(options.lock)}};
 
-    snprintf(front, sizeof(front), "%.32s:%s:", prefix, names[mode]);
+    snprintf(front, sizeof(front), "modes:%s:", names[mode]);
     if (mode == PERMIT) options.lock.permits = PERMITS;
     if (mode == SHARED) options.lock.shared = QUORLOCK_SHARED_ALL;
     if (load_new(&bench->loads[mode], bench->base, bench->client, &options) != 0)
@@ -91,14 +91,14 @@ int main(int argc, char **argv)
     uint32_t in_flight, seconds, rounds;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (argc != 5 || !program_number(&in_flight, argv[1], IN_FLIGHT_MAX) ||
+    if (argc != 4 || !program_number(&in_flight, argv[1], IN_FLIGHT_MAX) ||
         !program_number(&seconds, argv[2], SECONDS_MAX)) {
-        fprintf(stderr, "usage: bench_modes IN_FLIGHT SECONDS PREFIX NODE,NODE,...\n");
+        fprintf(stderr, "usage: bench_modes IN_FLIGHT SECONDS NODE,NODE,...\n");
         return 64;
     }
     bench.base = program_loop();
-    bench.client = program_client(bench.base, argv[4], options);
-    for (enum mode mode = 0; mode < MODES; mode++) make_load(&bench, mode, in_flight, argv[3]);
+    bench.client = program_client(bench.base, argv[3], options);
+    for (enum mode mode = 0; mode < MODES; mode++) make_load(&bench, mode, in_flight);
     rounds = (uint32_t)(seconds * (NS_PER_S / SLICE_NS)) / MODES + 1;
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
     for (uint32_t i = 0; i < WARM_UP; i++)

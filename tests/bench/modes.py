@@ -265,7 +265,7 @@ def by_mode(setting, servers, in_flight, delay_ms):
     program = setting.programs.path("bench_modes")
     seconds = max(1, round(setting.seconds)) * (3 if delay_ms else 1)
     pings = trips_us(servers.nodes())
-    result = setting.programs.run([program, in_flight, seconds, "modes", ",".join(servers.nodes())])
+    result = setting.programs.run([program, in_flight, seconds, ",".join(servers.nodes())])
     trip_us = quantile(pings + trips_us(servers.nodes()), 0.5)
     where = f"{delay_ms} ms each way" if delay_ms else "loopback"
     for mode in MODES:

@@ -7,7 +7,6 @@ quartiles of all of them.
 """
 import contextlib
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import contention
 import modes
 from programs import TITLES, Failed, check_status, read_json
 from ratios import ratio, spread
-from servers import Servers, free_port, launch
+from servers import Servers, launch
 
 OFF = ("--guard", "off")
 RATIOS = {"throughput": "locks_per_s", "latency_p50": "p50_us", "latency_p99": "p99_us",
@@ -314,23 +313,6 @@ def more_nodes(setting):
 
 # ---- 7: from a shell ----
 
-class Etcd:
-    """A single etcd, where etcd and etcdctl are here."""
-
-    def __init__(self, folder):
-        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        self.process = launch(
-            ["etcd", "--data-dir", os.path.join(folder, "etcd"), "--listen-client-urls", client,
-             "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-             "--initial-cluster", f"default={peer}", "--unsafe-no-fsync"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.words = ["etcdctl", "--endpoints", client, "lock", "bench", "true"]
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-
-
 def once_us(words, environment):
     begun = time.perf_counter_ns()
     process = os.posix_spawnp(words[0], words, environment)
@@ -348,20 +330,11 @@ def shell(setting):
         programs = {"flock FILE true": ["flock", file, "true"],
                     "quorlock run KEY -- true": [setting.programs.path("quorlock"), "run", *OFF, "bench", "--", "true"],
                     "true": ["true"]}
-        etcd = Etcd(setting.folder) if shutil.which("etcd") and shutil.which("etcdctl") else None
-        if etcd:
-            programs["etcdctl lock KEY true"] = etcd.words
-        else:
-            setting.options.absent["etcdctl lock"] = "no etcd and etcdctl here"
-        try:
-            times = {name: [] for name in programs}
-            end = time.monotonic() + 2 * setting.seconds
-            while time.monotonic() < end or len(times["true"]) < 10:
-                for name, words in programs.items():
-                    times[name].append(once_us(words, environment))
-        finally:
-            if etcd:
-                etcd.end()
+        times = {name: [] for name in programs}
+        end = time.monotonic() + 2 * setting.seconds
+        while time.monotonic() < end or len(times["true"]) < 10:
+            for name, words in programs.items():
+                times[name].append(once_us(words, environment))
         base = times["flock FILE true"]
         for name, each in times.items():
             row = {"name": name, "runs": len(each), "us": spread(each),
