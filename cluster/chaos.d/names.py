@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The names of the nodes, and their name server, which faults kill, stop and slow down.
 
-As a program: `names.py serve` is the server; `names.py try`, in a namespace of its own, tries whether names are looked up
-there."""
+As a program it is the server."""
 import asyncio
 import os
 import re
@@ -105,7 +104,7 @@ class NameServer:
         self.start()
 
     def start(self):
-        self.process = self.launch([sys.executable, __file__, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = self.launch([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.process.stdout.readline() != b"ready\n":
             raise OSError("the name server does not start")
 
@@ -124,20 +123,5 @@ class NameServer:
         self.process.stdin.flush()
 
 
-def main():
-    if sys.argv[1:] == ["serve"]:
-        return serve()
-    import tempfile  # pylint: disable=import-outside-toplevel
-    import place  # pylint: disable=import-outside-toplevel
-    place.loopback_up()
-    with tempfile.TemporaryDirectory() as folder:
-        use(folder)
-        server = NameServer(subprocess.Popen)
-        try:
-            return socket.gethostbyname(name_of("127.0.1.9")) != "127.0.1.9"
-        finally:
-            server.kill()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    serve()

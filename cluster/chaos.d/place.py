@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The place of a chaos run: a namespace of its own if the machine permits it, else plain processes."""
+"""The place of a chaos run: a namespace of its own if the machine permits it, else plain processes.
+
+As a program, in a namespace of its own, it tries whether names are looked up there by our server."""
 import contextlib
 import ctypes
 import fcntl
@@ -15,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import names
 from system import HarnessError, die_with_parent
 
 # Set for the inner process: "private" or "plain", a colon, and the folder to work in.
@@ -44,6 +47,18 @@ def _works(command):
     return run.returncode == 0
 
 
+def try_names():
+    """Returns whether names are looked up by our server."""
+    loopback_up()
+    with tempfile.TemporaryDirectory() as folder:
+        names.use(folder)
+        server = names.NameServer(subprocess.Popen)
+        try:
+            return socket.gethostbyname(names.name_of("127.0.1.9")) == "127.0.1.9"
+        finally:
+            server.kill()
+
+
 def probe():
     """Returns what this machine permits: private (a namespace), and in it filter (packets), queue (packets come late),
     names (a name server)."""
@@ -54,7 +69,7 @@ def probe():
                        "iptables -w 5 -A INPUT -p tcp -m statistic --mode random --probability 0.33 -j DROP",
              "queue": f"iptables -w 5 -A INPUT -p tcp -j NFQUEUE --queue-num 1 --queue-bypass && "
                       f"{shlex.join([sys.executable, str(here.with_name('held_packets.py'))])}",
-             "names": shlex.join([sys.executable, str(here.with_name("names.py")), "try"])}
+             "names": shlex.join([sys.executable, str(here)])}
     found = {name for name, rule in rules.items() if _works([*unshare_command(), "sh", "-c", rule])}
     return {"private"} | (found if "filter" in found else set())
 
@@ -152,3 +167,7 @@ def _attend(inner, signals, limit_seconds):
             inner.wait()
         return 128 + signals[0] if signals else 70
     return inner.returncode if inner.returncode >= 0 else 70
+
+
+if __name__ == "__main__":
+    sys.exit(not try_names())

@@ -4,8 +4,10 @@
 
 usage: tests/chaos/test_acts.py [BUILD_BIN [TEST...]]
 """
+import ast
 import asyncio
 import concurrent.futures
+import graphlib
 import itertools
 import mmap
 import re
@@ -32,6 +34,17 @@ from held_packets import HeldPackets  # noqa: E402
 from system import Client, Node  # noqa: E402
 
 SEEDS = range(40)
+
+
+class Scripts(unittest.TestCase):
+    def test_no_circle_of_imports(self):
+        """Also of those within functions."""
+        imports = {}
+        for path in (ROOT / "cluster" / "chaos.d").glob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text())))
+            imports[path.stem] = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+            imports[path.stem] |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        graphlib.TopologicalSorter(imports).prepare()  # raises CycleError
 
 
 class Disk(unittest.TestCase):
