@@ -228,7 +228,6 @@ struct quorlock_result {
     uint32_t rounds;     /* attempts of this acquire */
     uint32_t elapsed_ms; /* from the call to the result */
     uint32_t valid_ms;   /* the validity left now; 0: not held */
-    int expired;         /* not 0: a release found that the lock had expired or was lost before */
     const char *text;    /* the result in words */
     const char *token;   /* the whole owner token; NULL: none */
     uint64_t fence;      /* the fencing token; 0 without fencing */
@@ -383,9 +382,10 @@ QUORLOCK_API int quorlock_lock_extend(quorlock_lock *lock, uint32_t lease_ms, qu
 
 /* quorlock_lock_release - end one hold. The owner's last release deletes the keys on every node; after it no loss is
  * reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
- * could not be reached are released later. With keep_ms the keys may stay. If the lock had expired or was lost, the
- * result is OK, and `expired` is set. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or
- * extend, which can be canceled, or the release of the last hold), CLOSED. See quorlock_lock_acquire(3). */
+ * could not be reached are released later. With keep_ms the keys may stay. Result:
+ * OK; LOST (the lock had expired or was lost before); NOQUORUM (too few answers), CLOSED. cb may be NULL. Errors: STATE
+ * (never acquired), BUSY (in flight: an acquire or extend, which can be canceled, or the release of the last hold),
+ * CLOSED. See quorlock_lock_acquire(3). */
 QUORLOCK_API int quorlock_lock_release(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
 /* quorlock_lock_undo - do as quorlock_lock_release, but keep nothing, whatever keep_ms is: the work of the hold has not
  * begun. */

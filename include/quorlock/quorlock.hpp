@@ -183,8 +183,8 @@ inline result release(quorlock_sync_lock *lock)
 {
     const bool kept = quorlock_sync_lock_valid_ms(lock) > 0;
     result got = empty_result();
-    quorlock_sync_lock_release(lock, &got);
-    fail_if(kept && got.expired == 0 ? QUORLOCK_OK : QUORLOCK_ERR_LOST, got.text);
+    fail_if(quorlock_sync_lock_release(lock, &got) == QUORLOCK_ERR_LOST || !kept ? QUORLOCK_ERR_LOST : QUORLOCK_OK,
+            got.text);
     return got;
 }
 } // namespace detail

@@ -48,7 +48,6 @@ struct quorlock_sync_result {
     uint32_t rounds;
     uint32_t elapsed_ms;
     uint32_t valid_ms; /* when the result came */
-    int expired;
     uint64_t fence;
     char text[QUORLOCK_SYNC_TEXT_SIZE];   /* the result or the error in words, cut if it is long */
     char token[QUORLOCK_SYNC_TOKEN_SIZE]; /* the whole owner token; "": none */
@@ -223,12 +222,11 @@ struct quorlock_event {
     void *arg;          /* what the caller gave in the place of the callback's argument */
     uint64_t fence, term;
     uint32_t granted, refused, failed, rounds, elapsed_ms, valid_ms, slot; /* as in a result */
-    int expired;
-    uint32_t remaining_ms; /* as in struct quorlock_loss */
-    int reason;            /* enum quorlock_loss_reason */
-    int level;             /* enum quorlock_log_level */
-    int state;             /* enum quorlock_leader_state */
-    uint64_t n_dropped;    /* lines of the log that were dropped before this one, because nobody read the events */
+    uint32_t remaining_ms;                                                 /* as in struct quorlock_loss */
+    int reason;                                                            /* enum quorlock_loss_reason */
+    int level;                                                             /* enum quorlock_log_level */
+    int state;                                                             /* enum quorlock_leader_state */
+    uint64_t n_dropped; /* lines of the log that were dropped before this one, because nobody read the events */
     char text[QUORLOCK_EVENT_TEXT_SIZE];
     char token[QUORLOCK_SYNC_TOKEN_SIZE]; /* the owner token of a result; the leader's; "": none */
 };

@@ -686,8 +686,8 @@ int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const s
         status = fn(lock, &last, arg);
         kept = quorlock_sync_lock_valid_ms(lock) > 0;
         /* The nodes may know of a loss that we do not know of yet. */
-        (void)quorlock_sync_lock_release(lock, &last);
-        if (!kept || last.expired != 0) status = last.status = QUORLOCK_ERR_LOST;
+        if (quorlock_sync_lock_release(lock, &last) == QUORLOCK_ERR_LOST || !kept)
+            status = last.status = QUORLOCK_ERR_LOST;
     }
     quorlock_sync_lock_free(lock);
     if (result != NULL) sync_give(result, &last);

@@ -30,8 +30,8 @@ struct sync_events {
 /* The members that each struct with a result has, as an initializer from the struct *from. */
 #define BLOCKING_RESULT_OF(from)                                                                                       \
     .status = (from)->status, .granted = (from)->granted, .refused = (from)->refused, .failed = (from)->failed,        \
-    .rounds = (from)->rounds, .elapsed_ms = (from)->elapsed_ms, .valid_ms = (from)->valid_ms,                          \
-    .expired = (from)->expired, .fence = (from)->fence, .slot = (from)->slot
+    .rounds = (from)->rounds, .elapsed_ms = (from)->elapsed_ms, .valid_ms = (from)->valid_ms, .fence = (from)->fence,  \
+    .slot = (from)->slot
 
 /*
  * sync_events_start - make the descriptor; errors: NOMEM

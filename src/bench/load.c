@@ -57,7 +57,7 @@ static void load_on_released(quorlock_lock *lock, const struct quorlock_result *
     uint64_t now_ns = slice_now_ns();
 
     (void)lock;
-    if (result->status == QUORLOCK_OK) {
+    if (result->status == QUORLOCK_OK || result->status == QUORLOCK_ERR_LOST) {
         load->slice->cycles++;
         latencies_add(&load->slice->release, now_ns - slot->since_ns);
     } else {

@@ -132,6 +132,7 @@ static void step_released(quorlock_lock *lock, const struct quorlock_result *res
 {
     struct step *step = arg;
     int status = session_exit(result->status);
+    bool lost = result->status == QUORLOCK_ERR_LOST;
 
     (void)lock;
     if (step->kind != STEP_RELEASE) {
@@ -139,7 +140,11 @@ static void step_released(quorlock_lock *lock, const struct quorlock_result *res
         return;
     }
     report_released(step->settings, step->name, result);
-    if (status == 0 && step->settings->json) status = step_show_released(step, result->expired != 0);
+    if (step->settings->json && (status == 0 || lost)) {
+        int shown = step_show_released(step, lost);
+
+        if (status == 0) status = shown;
+    }
     step_leave(step, status);
 }
 

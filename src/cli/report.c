@@ -513,7 +513,7 @@ static size_t report_gone(const struct quorlock_result *result)
 
 void report_released(const struct settings *settings, const char *name, const struct quorlock_result *result)
 {
-    if (result->status != QUORLOCK_OK) {
+    if (result->status != QUORLOCK_OK && result->status != QUORLOCK_ERR_LOST) {
         say("released \"%s\" on %zu of %zu nodes only; elsewhere it ends with its lease", name, report_gone(result),
             result->n_votes);
         report_votes(result->votes, result->n_votes);

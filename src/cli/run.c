@@ -47,8 +47,8 @@ static void released(quorlock_lock *lock, const struct quorlock_result *result, 
     report_released(run->settings, run->name, result);
     /* The lock was gone when the command ended, but no loss was reported: somebody broke it, or our clock had stopped.
        Another command may have run at the same time. */
-    if (result->expired != 0 && run->supervisor.child.state == CHILD_ENDED && run->supervisor.child.exec_errno == 0 &&
-        run->status != EXIT_LOST) {
+    if (result->status == QUORLOCK_ERR_LOST && run->supervisor.child.state == CHILD_ENDED &&
+        run->supervisor.child.exec_errno == 0 && run->status != EXIT_LOST) {
         child_signal(&run->supervisor.child, SIGKILL); /* its other processes must not go on without the lock */
         say("lost \"%s\" while the command ran: it was gone when the command ended (%s); its own exit status "
             "would have been %d",

@@ -85,6 +85,7 @@ int session_exit(int status)
     case QUORLOCK_ERR_AUTH:
     case QUORLOCK_ERR_FOREIGN:
     case QUORLOCK_ERR_PROTO: return EXIT_CONFIG;
+    case QUORLOCK_ERR_LOST: return EXIT_LOST;
     default: return EXIT_NO_QUORUM;
     }
 }

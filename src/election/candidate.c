@@ -180,7 +180,7 @@ static void candidate_on_released(quorlock_lock *lock, const struct quorlock_res
         reap(candidate);
     } else if (candidate->state == CANDIDATE_RESIGNING) {
         /* Only the answers to the release show that the lock was lost before. */
-        candidate_end(candidate, candidate->led && result->expired != 0 ? QUORLOCK_ERR_LOST : result->status,
+        candidate_end(candidate, !candidate->led && result->status == QUORLOCK_ERR_LOST ? QUORLOCK_OK : result->status,
                       result->text);
     }
 }

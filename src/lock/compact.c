@@ -144,8 +144,7 @@ void compact_drop(struct quorlock_lock *lock)
 void compact_release(struct quorlock_lock *lock, const struct lock_callback *callback)
 {
     struct locks *all = locks_of(lock);
-    /* A lost hold is over, wherever a key of it may be left. */
-    int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_ERR_NOQUORUM : QUORLOCK_OK;
+    int16_t status = core_compact_holds(handle_record(lock)) ? QUORLOCK_ERR_NOQUORUM : QUORLOCK_ERR_LOST;
 
     compact_drop(lock);
     lock->acquired_status = status;

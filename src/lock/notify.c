@@ -64,10 +64,9 @@ static void call_back(struct quorlock_lock *lock, struct lock_callback *callback
     struct message_votes votes;
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
-    struct quorlock_result result = {.status = completion->status,
+    struct quorlock_result result = {.status = completion->expired ? QUORLOCK_ERR_LOST : completion->status,
                                      .rounds = core_rounds(claim->core),
                                      .valid_ms = handle_valid_ms(lock, runtime_now_us(locks_of(lock)->runtime)),
-                                     .expired = completion->expired,
                                      .text = text,
                                      .fence = core_fence(claim->core),
                                      .slot = held_slot(claim)};
@@ -132,7 +131,7 @@ static void report_given_back(struct quorlock_lock *lock)
     struct given_back *given_back = FIRST_OF(&lock->reentrant->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
     char text[MESSAGE_SIZE];
-    struct quorlock_result result = {.expired = given_back->expired, .text = text};
+    struct quorlock_result result = {.status = given_back->expired ? QUORLOCK_ERR_LOST : QUORLOCK_OK, .text = text};
 
     assert(lock->reentrant != NULL && lock->releases > 0);
     list_remove(&lock->reentrant->given_back, &given_back->link);
@@ -148,8 +147,7 @@ static void report_dropped(struct quorlock_lock *lock)
 {
     struct lock_callback callback = lock->pending.ended;
     char text[MESSAGE_SIZE];
-    struct quorlock_result result = {
-        .status = lock->acquired_status, .expired = lock->acquired_status == QUORLOCK_OK, .text = text};
+    struct quorlock_result result = {.status = lock->acquired_status, .text = text};
 
     assert(lock->state == HANDLE_DROPPED && lock->releases > 0);
     lock->state = HANDLE_EXPANDED;

@@ -19,7 +19,7 @@ static void on_released(quorlock_lock *lock, const struct quorlock_result *resul
     struct keeper *keeper = arg;
 
     (void)lock;
-    say(result->expired != 0 ? "expired" : "released");
+    say(result->status == QUORLOCK_ERR_LOST ? "expired" : "released");
     quorlock_client_close(keeper->client, on_closed, keeper);
 }
 

@@ -55,7 +55,7 @@ static void on_released(quorlock_lock *lock, const struct quorlock_result *resul
     struct worker *worker = arg;
 
     (void)lock;
-    say("released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
+    say("released status=%s", quorlock_status_name(result->status));
     if (worker->done) {
         worker_end(worker);
     } else {

@@ -44,7 +44,7 @@ static void worker_end(struct worker *worker)
 static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)lock;
-    say("released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
+    say("released status=%s", quorlock_status_name(result->status));
     worker_end(arg);
 }
 

@@ -104,7 +104,7 @@ static void deposit_end(struct worker *worker)
 static void on_deposit_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     (void)lock;
-    say("inner-released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
+    say("inner-released status=%s", quorlock_status_name(result->status));
     deposit_end(arg);
 }
 
@@ -143,7 +143,7 @@ static void on_day_released(quorlock_lock *lock, const struct quorlock_result *r
 {
     struct worker *worker = arg;
 
-    say("outer-released status=%s expired=%d", quorlock_status_name(result->status), result->expired);
+    say("outer-released status=%s", quorlock_status_name(result->status));
     quorlock_lock_free(lock);
     quorlock_client_close(worker->client, NULL, NULL);
 }

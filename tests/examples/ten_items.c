@@ -138,7 +138,7 @@ static void on_released(quorlock_lock *lock, const struct quorlock_result *resul
 {
     struct buyer *buyer = arg;
 
-    if (result->expired != 0) say("expired");
+    if (result->status == QUORLOCK_ERR_LOST) say("expired");
     quorlock_lock_free(lock);
     buyer->lock = NULL;
     buyer->shop->n_inside--;

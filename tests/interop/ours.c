@@ -95,8 +95,8 @@ static void on_acquired(quorlock_lock *lock, const struct quorlock_result *resul
 
 static void on_released(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
-    if (result->status != QUORLOCK_OK) die("release: %s", result->text);
-    say(arg, result->expired != 0 ? "released expired" : "released");
+    if (result->status != QUORLOCK_OK && result->status != QUORLOCK_ERR_LOST) die("release: %s", result->text);
+    say(arg, result->status == QUORLOCK_ERR_LOST ? "released expired" : "released");
 }
 
 void slot_lock(struct slot *slot, const char *key, uint32_t lease_ms, uint32_t wait_ms)

@@ -644,7 +644,7 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_ERR_HELD:
     case QUORLOCK_ERR_TIMEDOUT: return acquires;
     case QUORLOCK_ERR_LOST:
-        return promise->kind == PROMISE_EXTEND ||
+        return promise->kind == PROMISE_EXTEND || promise->kind == PROMISE_RELEASE ||
                (acquires && (owned || (promise->actor != NULL && promise->actor->adopting != NULL)));
     /* An acquire that waits goes on, unless no node has ever let the client in. */
     case QUORLOCK_ERR_AUTH:

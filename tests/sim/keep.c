@@ -76,7 +76,8 @@ void keep_answered(struct actor *actor, const struct quorlock_result *result)
     uint64_t least_us;
 
     actor->kept = NOBODY;
-    if (kept == NULL || kept->actor != actor->index || result->expired != 0 || world->plan->clients[client].twins)
+    if (kept == NULL || kept->actor != actor->index || result->status == QUORLOCK_ERR_LOST ||
+        world->plan->clients[client].twins)
         return;
     if ((kept->held.keys & world->plan->keys_void) != 0) return;
     /* It may have been released when the time was over. */

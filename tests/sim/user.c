@@ -545,7 +545,7 @@ static void on_released(quorlock_lock *lock, const struct quorlock_result *resul
     TRACE(promise->world, "actor %u  > released: %s", actor->index, result->text);
     judge_ended(promise, result->status);
     keep_answered(actor, result);
-    promise->world->totals->of[result->expired != 0 ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
+    promise->world->totals->of[result->status == QUORLOCK_ERR_LOST ? TOTAL_RELEASED_EXPIRED : TOTAL_RELEASED]++;
     if (process_at(actor_process(actor), AT_CALLBACK)) actor_released(actor, result);
 }
 

@@ -39,7 +39,7 @@ class Result(ctypes.Structure):
     """struct quorlock_sync_result"""
     _fields_ = [("size", c_size_t), ("status", c_int), ("granted", c_uint32), ("refused", c_uint32),
                 ("failed", c_uint32), ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32),
-                ("expired", c_int), ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE),
+                ("fence", c_uint64), ("text", c_char * TEXT_SIZE), ("token", c_char * TOKEN_SIZE),
                 ("slot", c_uint32)]
 
 
@@ -69,7 +69,7 @@ class Event(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("type", c_int), ("status", c_int), ("handle", c_void_p), ("arg", c_void_p),
                 ("fence", c_uint64), ("term", c_uint64), ("granted", c_uint32), ("refused", c_uint32), ("failed", c_uint32),
                 ("rounds", c_uint32), ("elapsed_ms", c_uint32), ("valid_ms", c_uint32), ("slot", c_uint32),
-                ("expired", c_int), ("remaining_ms", c_uint32), ("reason", c_int), ("level", c_int), ("state", c_int),
+                ("remaining_ms", c_uint32), ("reason", c_int), ("level", c_int), ("state", c_int),
                 ("n_dropped", c_uint64), ("text", c_char * EVENT_TEXT_SIZE), ("token", c_char * TOKEN_SIZE)]
 
 

@@ -180,12 +180,12 @@ class Lock(Handle):
 
         False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
         return bool(cooperatively(
-            lambda: self._released(self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM)))))
+            lambda: self._released(self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM, LOST)))))
 
     def _released(self, result: Any) -> bool:
         self._client._catch_up()
         lost, self._lost = self._lost, None
-        if lost is not None or result.expired:
+        if lost is not None or result.status == LOST:
             raise Lost(lost or result.text.decode(errors="replace"), LOST)
         return bool(result.status == OK)
 

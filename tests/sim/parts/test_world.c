@@ -726,7 +726,7 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     machine_call(f->machine, release, f);
     until(f, 40 * SECOND + 500 * MS);
     assert_int_equal(f->n_results, 2);
-    assert_int_equal(f->status, QUORLOCK_OK);
+    assert_int_equal(f->status, QUORLOCK_ERR_LOST);
     until(f, 50 * SECOND);
     assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
     assert_int_equal(statistics.held, 0);
