@@ -320,7 +320,7 @@ static bool is_another(const struct entry *entry, enum args_place place)
     return false;
 }
 
-/* offer - list the options for getopt_long. Options of other places are among them, so that an error can say so. */
+/* offer - list the options for getopt_long. Options of other verbs are among them, so that an error can say so. */
 static void offer(enum args_place place, struct option *names, char *letters)
 {
     /* '+' stops at the first operand; '-' returns each operand as the value of option 1, also under
@@ -377,6 +377,12 @@ static int refuse_long(enum args_place place, const char *word)
     return EXIT_USAGE;
 }
 
+/* is_read_later - return whether to pass over the option: those before the verb are read with those behind it. */
+static bool is_read_later(const struct entry *entry, enum args_place place)
+{
+    return place == ARGS_GLOBAL && ((entry->places & place) == 0 || entry->set != set_flag);
+}
+
 /* args_take - set an option that getopt_long found, or refuse it. */
 static int args_take(struct settings *settings, enum args_place place, const char *word, int got)
 {
@@ -391,13 +397,14 @@ static int args_take(struct settings *settings, enum args_place place, const cha
         refuse_unknown(place, name);
     } else if (entry->places == 0) {
         say("%s: a password cannot be an option, because other users see options: give --password-file FILE", name);
-    } else if ((entry->places & place) == 0) {
-        say("%s does not belong %s; --help lists the options", name,
-            place == ARGS_GLOBAL ? "before the verb" : "to this verb");
+    } else if (place != ARGS_GLOBAL && (entry->places & place) == 0) {
+        say("%s does not belong to this verb; --help lists the options", name);
     } else if (got == ':') {
         say("%s needs a value: %s %s", name, name, entry->value);
     } else if (got == '?') {
         say("%s takes no value: write it without \"=\"", name);
+    } else if (is_read_later(entry, place)) {
+        return 0;
     } else {
         struct text error = {0};
         char *value = optarg != NULL ? optarg : is_switch(entry) ? yes : NULL;
@@ -463,7 +470,7 @@ static int read_options(struct settings *settings, enum args_place place, char *
     opterr = 0;
     while (status == 0 && (got = getopt_long(end, words, letters, names, NULL)) != -1) {
         status = got == 1 ? 0 : args_take(settings, place, words[optind - 1], got);
-        if (status == 0) status = args_add_key(settings, words, got);
+        if (status == 0 && place != ARGS_GLOBAL) status = args_add_key(settings, words, got);
     }
     return status;
 }
@@ -552,7 +559,7 @@ int args_settle(struct settings *settings, enum args_place place)
 
 /* ---- words out of sight ---- */
 
-/* Hide an owner token behind renew, release or break, because whoever has it can release the lock. Its label stays. */
+/* Hide an owner token of renew, release or break, because whoever has it can release the lock. Its label stays. */
 static void hide_token(char *word)
 {
     const char *digits = owner_digits(word);
@@ -564,12 +571,11 @@ void args_hide(char **words, int count)
 {
     bool takes_token = false;
 
-    for (int i = 1; i < count; i++) {
-        if (takes_token) hide_token(words[i]);
+    for (int i = 1; i < count && strcmp(words[i], "--") != 0; i++) {
         takes_token |=
             strcmp(words[i], "renew") == 0 || strcmp(words[i], "release") == 0 || strcmp(words[i], "break") == 0;
-        if (!takes_token && strcmp(words[i], "--") == 0) break;
     }
+    for (int i = 1; i < count && takes_token; i++) hide_token(words[i]);
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         if (strstr(words[i], "://") != NULL || (words[i][0] == '-' && strchr(words[i], '@') != NULL) ||
             (i > 0 && strcmp(words[i - 1], "--nodes") == 0))

@@ -27,8 +27,9 @@ enum {
 /*
  * args_parse - read words[1 .. count) into settings; words[0] is the program or the verb
  *
- * ARGS_GLOBAL stops at the first word that is not an option. A verb takes options and keys in any order, up to the end
- * or to the first "--". Behind "--" the command of ARGS_COMMANDS begins, or more keys. The list `words` belongs to the
+ * ARGS_GLOBAL stops at the first word that is not an option: the verb. It sets --help and --version only, because all
+ * other options are read with those behind the verb. A verb takes options and keys in any order, up to the end or to
+ * the first "--". Behind "--" the command of ARGS_COMMANDS begins, or more keys. The list `words` belongs to the
  * caller, must outlive the settings, and is reordered: keys move to its front. *ret_next is where getopt_long stopped.
  * 0, or EXIT_USAGE after a message with the wrong value and the remedy.
  */

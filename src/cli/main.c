@@ -168,8 +168,8 @@ static int print_help(void)
     }
     text_format(&text, "\nOptions:\n");
     args_help(&text, ARGS_GLOBAL);
-    text_format(&text,
-                "\nDurations are written 250ms, 30s, 2m. See quorlock VERB --help for each verb, and man quorlock.\n");
+    text_format(&text, "\nThe options of a verb may stand before it, too. Durations are written 250ms, 30s, 2m. See\n"
+                       "quorlock VERB --help for each verb, and man quorlock.\n");
     return put(&text);
 }
 
@@ -223,6 +223,16 @@ static int refuse_verb(const char *word)
     return EXIT_USAGE;
 }
 
+/* verb_first - move the verb, which is at that index, in front of its options. Return the words from the verb on. */
+static char **verb_first(char **words, int at)
+{
+    char *verb = words[at];
+
+    memmove(words + 2, words + 1, (size_t)(at - 1) * sizeof(*words));
+    words[1] = verb;
+    return words + 1;
+}
+
 static int run_words(char **words, int count)
 {
     static struct sources sources; /* callbacks for a frozen node may refer to it until the process ends */
@@ -239,7 +249,8 @@ static int run_words(char **words, int count)
     }
     if (next >= count || strcmp(words[next], "--") == 0) return refuse_verb(NULL);
     for (size_t i = 0; i < N_VERBS; i++)
-        if (strcmp(words[next], verbs[i].name) == 0) return run_verb(&settings, &verbs[i], words + next, count - next);
+        if (strcmp(words[next], verbs[i].name) == 0)
+            return run_verb(&settings, &verbs[i], verb_first(words, next), count - 1);
     if (strpbrk(words[next], ":@") == NULL) return refuse_verb(words[next]);
     say("an address is no verb: write --nodes URI,URI,... before it; see quorlock --help");
     return EXIT_USAGE;

@@ -185,13 +185,14 @@ class Steps(Bootstrapped):
         for server in SERVERS:
             server.freeze()
         try:
-            process = self.start("renew", *LONG, self.key, token)
-            line = pathlib.Path(f"/proc/{process.pid}/cmdline")
-            wait_for(lambda: b"*" * 40 in line.read_bytes())
-            self.assertNotIn(token.rsplit(":", 1)[1].encode(), line.read_bytes())
-            os.kill(process.pid, signal.SIGTERM)
-            # It hides the token before it watches signals.
-            self.assertIn(self.end(process)[0], (128 + signal.SIGTERM, -signal.SIGTERM))
+            for words in (("renew", *LONG, self.key, token), ("--owner", token, "--node-timeout", "9s", "break", self.key)):
+                process = self.start(*words)
+                line = pathlib.Path(f"/proc/{process.pid}/cmdline")
+                wait_for(lambda line=line: b"*" * 40 in line.read_bytes())
+                self.assertNotIn(token.rsplit(":", 1)[1].encode(), line.read_bytes())
+                os.kill(process.pid, signal.SIGTERM)
+                # It hides the token before it watches signals.
+                self.assertIn(self.end(process)[0], (128 + signal.SIGTERM, -signal.SIGTERM))
         finally:
             for server in SERVERS:
                 server.thaw()
