@@ -52,7 +52,7 @@ lock_options of(quorlockpp::milliseconds lease, quorlockpp::milliseconds wait = 
 void break_key(const quorlockpp::client &client, const char *key)
 {
     CHECK(quorlock_sync_client_break(
-              client.get(), key, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+              client.get(), key, nullptr, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
 }
 
 void options_are_checked(const client_options &nodes)
@@ -233,7 +233,7 @@ void callbacks_are_lambdas(const client_options &nodes)
                 CHECK(granted.status == 0);
                 said += "second ";
                 CHECK(quorlock_client_break(
-                          client.get(), "async", [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+                          client.get(), "async", nullptr, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
             });
         });
         CHECK(status_of([&] { first.acquire(nullptr); }) == QUORLOCK_ERR_BUSY);
