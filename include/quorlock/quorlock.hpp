@@ -1,168 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * quorlock.hpp - the library for C++17, header-only: see quorlockpp(3)
+ * quorlock.hpp - the library for C++17, header-only: see quorlock.hpp(3)
  *
- * client, lock and guard wait for results and may be used from any thread; async::client and async::lock run on the
- * caller's event loop. Objects own what they stand for: they can be moved, and not copied. Calls that fail throw
- * quorlockpp::error. An exception that leaves a function which the library calls (log, on_lost, a result) ends the
- * program, as one that leaves a thread does: none passes through C. Members named `c` are the options of C; a member
- * beside them that is set goes before.
+ * client, lock, shared, permit, candidate and observer wait for results and may be used from any thread; async.hpp has
+ * the same for event loops. Objects own what they stand for: they can be moved and not copied, and destroyed in any
+ * order. Calls that fail throw std::system_error; with a std::error_code as last argument they write it, and throw
+ * nothing. An exception that leaves a function which the library calls in its thread (log, lost, elected ...) ends the
+ * program, as one that leaves a thread does: none passes through C.
  */
 #ifndef QUORLOCK_QUORLOCK_HPP
 #define QUORLOCK_QUORLOCK_HPP
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <initializer_list>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
 
-#include <quorlock/quorlock.h>
+#include <quorlock/async.hpp>
 #include <quorlock/sync.h>
 
-namespace quorlockpp
+namespace quorlock
 {
-using std::chrono::milliseconds;
-
-inline constexpr milliseconds forever = milliseconds::max(); /* for `wait` */
-
-class error : public std::runtime_error
-{
-  public:
-    error(int status, const std::string &text)
-        : std::runtime_error(std::string(quorlock_status_name(status)) + ": " +
-                             (text.empty() ? quorlock_status_text(status) : text)),
-          status_(status)
-    {
-    }
-    /* status - return the enum quorlock_status. */
-    int status() const noexcept
-    {
-        return status_;
-    }
-
-  private:
-    int status_;
-};
-
 using result = quorlock_sync_result;
-using lost_function = std::function<void(const quorlock_loss &)>;
-
-struct client_options {
-    std::vector<std::string> nodes;
-    std::string user, password, set_name, key_prefix, owner_label;
-    std::string tls_ca, tls_cert, tls_key, tls_name;
-    milliseconds max_lease{0}, node_timeout{0}, connect_timeout{0}; /* 0: the default */
-    std::function<void(int level, const char *text)> log;           /* runs in the loop's thread */
-    quorlock_client_options c{};
-    std::shared_ptr<quorlock_settings> settings; /* whose texts are in c; see load() */
-};
-
-struct lock_options {
-    milliseconds lease{0}, wait{0}, max_hold{0}, keep{0}; /* 0: the default; of wait: try once */
-    std::string owner;                                    /* holds of one owner nest */
-    std::uint32_t permits = 0;
-    bool fencing = false, shared = false, fair = false; /* shared: all keys */
-    quorlock_lock_options c{};
-};
 
 namespace detail
 {
-/* fail_if - throw the error of a call. The call, which is an argument, may write the text. */
-inline void fail_if(int status, const char *text)
+inline lock_options with_shared(lock_options options)
 {
-    if (status != 0) throw error(status, text);
+    options.c.shared = QUORLOCK_SHARED_ALL;
+    return options;
 }
-
-inline std::uint32_t count(milliseconds time)
+inline lock_options with_permits(lock_options options, std::uint32_t count)
 {
-    if (time == forever) return QUORLOCK_WAIT_FOREVER;
-    if (time.count() < 0 || time.count() >= milliseconds::rep{QUORLOCK_WAIT_FOREVER})
-        throw error(QUORLOCK_ERR_INVAL, "a time of " + std::to_string(time.count()) + " ms is out of range");
-    return static_cast<std::uint32_t>(time.count());
-}
-
-/* set - set what is given. */
-inline void set(std::initializer_list<std::pair<std::uint32_t *, milliseconds>> times)
-{
-    for (const auto &[to, time] : times)
-        if (time.count() != 0) *to = count(time);
-}
-inline void set(std::initializer_list<std::pair<const char **, const std::string &>> texts)
-{
-    for (const auto &[to, text] : texts)
-        if (!text.empty()) *to = text.c_str();
-}
-
-inline std::vector<const char *> pointers(const std::vector<std::string> &texts)
-{
-    std::vector<const char *> found;
-    for (const std::string &text : texts) found.push_back(text.c_str());
-    return found;
-}
-
-/* What the library needs as long as a client lives. */
-struct hooks {
-    std::shared_ptr<quorlock_settings> settings;
-    std::function<void(int, const char *)> log;
-    std::function<void()> closed;
-    bool gone = false;
-    static void on_log(void *arg, int level, const char *text) noexcept
-    {
-        static_cast<hooks *>(arg)->log(level, text);
-    }
-};
-
-/* to_c - return the options of C. They point into `options`, `nodes` and `text`. */
-inline quorlock_client_options to_c(const client_options &options, const std::vector<const char *> &nodes, hooks &calls,
-                                    std::string &text)
-{
-    quorlock_client_options c = options.c;
-    c.size = sizeof(c);
-    if (!nodes.empty() || !options.settings) {
-        c.nodes = nodes.data();
-        c.n_nodes = nodes.size();
-    }
-    if (options.settings && !options.password.empty()) c.credentials = nullptr; /* else its file would replace it */
-    set({{&c.user, options.user},
-         {&c.password, options.password},
-         {&c.set_name, options.set_name},
-         {&c.key_prefix, options.key_prefix},
-         {&c.owner_label, options.owner_label},
-         {&c.tls_ca, options.tls_ca},
-         {&c.tls_cert, options.tls_cert},
-         {&c.tls_key, options.tls_key},
-         {&c.tls_name, options.tls_name}});
-    set({{&c.max_lease_ms, options.max_lease},
-         {&c.node_timeout_ms, options.node_timeout},
-         {&c.connect_timeout_ms, options.connect_timeout}});
-    calls.settings = options.settings;
-    calls.log = options.log;
-    c.log = calls.log ? hooks::on_log : nullptr;
-    c.log_arg = &calls;
-    text.assign(QUORLOCK_SYNC_TEXT_SIZE, '\0');
-    c.error = text.data();
-    c.error_size = text.size();
-    return c;
-}
-
-inline quorlock_lock_options to_c(const lock_options &options)
-{
-    quorlock_lock_options c = options.c;
-    c.size = sizeof(c);
-    set({{&c.owner, options.owner}});
-    set({{&c.lease_ms, options.lease}, {&c.wait_ms, options.wait}, {&c.max_hold_ms, options.max_hold}});
-    if (options.keep.count() != 0) c.keep_ms = count(options.keep);
-    if (options.permits != 0) c.permits = options.permits;
-    if (options.fencing) c.fencing = 1;
-    if (options.fair) c.fair = 1;
-    if (options.shared) c.shared = QUORLOCK_SHARED_ALL;
-    return c;
+    options.c.permits = count != 0 ? count : UINT32_MAX; /* C takes 0 for a lock without permits */
+    return options;
 }
 
 inline result empty_result() noexcept
@@ -172,324 +45,495 @@ inline result empty_result() noexcept
     return got;
 }
 
-template <class Handle> void run_lost(Handle *, const quorlock_loss *loss, void *arg) noexcept
+/* refuse - make a result that is no answer of the library. */
+inline result &refuse(result &got, int status, const std::string &why)
 {
-    const lost_function lost = *static_cast<lost_function *>(arg); /* it may free the lock */
-    if (lost) lost(*loss);
-}
-
-/* release - throw LOST if the lock was not held to the end. Another error ends no hold, and is a part of the result. */
-inline result release(quorlock_sync_lock *lock)
-{
-    const bool kept = quorlock_sync_lock_valid_ms(lock) > 0;
-    result got = empty_result();
-    fail_if(quorlock_sync_lock_release(lock, &got) == QUORLOCK_ERR_LOST || !kept ? QUORLOCK_ERR_LOST : QUORLOCK_OK,
-            got.text);
+    got.status = status;
+    got.text[why.copy(got.text, sizeof(got.text) - 1)] = '\0';
     return got;
 }
+/* The client of C, for locks that may outlive it. */
+class door
+{
+  public:
+    hooks calls; /* outlive the thread of the client */
+    quorlock_sync_client *client = nullptr;
+
+    /* use - call a function of C with the client; CLOSED: it is closed, or closes. */
+    template <class Call> int use(const Call &call)
+    {
+        std::unique_lock<std::mutex> here(mutex_);
+        quorlock_sync_client *const open = client;
+        if (open == nullptr) return QUORLOCK_ERR_CLOSED;
+        inside_++;
+        here.unlock();
+        const int status = call(open);
+        here.lock();
+        if (--inside_ == 0) left_.notify_all();
+        return status;
+    }
+    void close() noexcept
+    {
+        std::unique_lock<std::mutex> here(mutex_);
+        quorlock_sync_client *const closing = std::exchange(client, nullptr);
+        left_.wait(here, [this] { return inside_ == 0; });
+        here.unlock();
+        quorlock_sync_client_close(closing);
+    }
+
+  private:
+    std::mutex mutex_{};
+    std::condition_variable left_{};
+    unsigned inside_ = 0;
+};
+
+template <class Look> struct reader {
+    Look &look;
+    std::exception_ptr thrown{};
+    /* run - show a report to the reader at arg, in the thread that asked; what it throws waits there. */
+    template <class Report> static void run(int, const Report *report, void *arg) noexcept
+    {
+        auto *const one = static_cast<reader *>(arg);
+#ifdef __cpp_exceptions
+        if (one->thrown) return;
+        try {
+            one->look(*report);
+        } catch (...) {
+            one->thrown = std::current_exception();
+        }
+#else
+        one->look(*report);
+#endif
+    }
+};
 } // namespace detail
 
 /* load - return the options that environment and files give, as quorlock_settings_load() finds them; "": none named.
  * What the program sets in them goes before. */
-inline client_options load(const std::string &set = "", const std::string &file = "")
+inline client_options load(const std::string &set = "", const std::string &file = "", errors to = {})
 {
     client_options found;
     quorlock_settings *made = nullptr;
-    std::string text(QUORLOCK_SYNC_TEXT_SIZE, '\0');
+    char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
     const auto name = [](const std::string &given) { return given.empty() ? nullptr : given.c_str(); };
-    detail::fail_if(quorlock_settings_load(&made, name(file), name(set), text.data(), text.size()), text.c_str());
+    if (to(quorlock_settings_load(&made, name(file), name(set), text, sizeof(text)), text)) return found;
     found.settings.reset(made, quorlock_settings_free);
     found.c.size = sizeof(found.c);
-    detail::fail_if(quorlock_settings_options(made, &found.c), "the files give a value that this program cannot have");
+    to(quorlock_settings_options(made, &found.c), "the files give a value that this program cannot have");
     return found;
 }
 
-/* A client with a thread of its own. Its end closes it; locks may live longer. */
+class exclusive;
+using lock = exclusive; /* a class cannot have a member function of its own name */
+
+/* A client with a thread of its own. Its end closes it. */
 class client
 {
   public:
-    explicit client(const client_options &options)
+    client() : client(load()) {}
+    explicit client(const client_options &options, errors to = {})
     {
-        std::string text;
-        auto calls = std::make_unique<detail::hooks>();
-        const auto nodes = detail::pointers(options.nodes);
-        const auto c = detail::to_c(options, nodes, *calls, text);
-        quorlock_sync_client *made = nullptr;
-        detail::fail_if(quorlock_sync_client_new(&made, &c), text.c_str());
-        handle_ = {made, end{std::move(calls)}};
+        auto made = std::make_shared<detail::door>();
+        made->client = detail::new_client<quorlock_sync_client>(quorlock_sync_client_new, options, made->calls, to);
+        door_ = {made.get(), end{made}};
     }
     /* shutdown - end waiting acquires, and let no new one begin; held locks stay held. */
-    void shutdown() noexcept
+    void shutdown() noexcept { quorlock_sync_client_shutdown(get()); }
+    /* set_credentials - for later logins at nodes whose address has neither. */
+    void set_credentials(const std::string &user, const std::string &password, errors to = {})
     {
-        quorlock_sync_client_shutdown(get());
+        to(quorlock_sync_client_set_credentials(get(), user.c_str(), password.c_str()), "");
     }
-    quorlock_sync_client *get() const noexcept
+    /*
+     * inspect, break_lock - run look(const quorlock_report &) in this thread; with an owner break only what that one
+     * has list                - run look(const quorlock_listing &), once or more often
+     *
+     * What `look` throws goes on from here.
+     */
+    template <class Look> void inspect(const std::string &key, Look &&look, errors to = {}) const
     {
-        return handle_.get();
+        ask<quorlock_report>(key, look, to, [&](auto run, void *arg) {
+            return quorlock_sync_client_inspect(get(), key.c_str(), run, arg);
+        });
     }
-    /* with - run work(guard &) while the lock is held, and return what it returns. Throws error if the lock is not
-     * granted, and LOST if it was lost while the work ran. What the work throws goes on after the release. */
-    template <class Work> auto with(const std::string &key, const lock_options &options, Work &&work);
+    template <class Look>
+    void break_lock(const std::string &key, Look &&look, const std::string &owner = "", errors to = {})
+    {
+        ask<quorlock_report>(key, look, to, [&](auto run, void *arg) {
+            return quorlock_sync_client_break_owner(get(), key.c_str(), owner.empty() ? nullptr : owner.c_str(), run,
+                                                    arg);
+        });
+    }
+    template <class Look> void list(const std::string &pattern, Look &&look, errors to = {}) const
+    {
+        ask<quorlock_listing>(pattern, look, to, [&](auto run, void *arg) {
+            return quorlock_sync_client_list(get(), pattern.empty() ? nullptr : pattern.c_str(), run, arg);
+        });
+    }
+    /* with - run work(lock &) while the lock is held, and return what it returns. Throws if the lock is not granted,
+     * and LOST if it was lost while the work ran. What the work throws goes on after the release. */
+    template <class Work> auto with(const keys &names, const lock_options &options, Work &&work);
+    quorlock_sync_client *get() const noexcept { return door_ ? door_->client : nullptr; }
 
   private:
+    friend class hold;
     struct end {
-        std::unique_ptr<detail::hooks> calls; /* outlives the thread */
-        void operator()(quorlock_sync_client *handle) const noexcept
-        {
-            quorlock_sync_client_close(handle);
-        }
+        std::shared_ptr<detail::door> kept;
+        void operator()(detail::door *door) const noexcept { door->close(); }
     };
-    std::unique_ptr<quorlock_sync_client, end> handle_;
+    template <class Report, class Look, class Call>
+    static void ask(const std::string &what, Look &look, errors to, const Call &call)
+    {
+        detail::reader<Look> reader{look};
+        const int status = call(&detail::reader<Look>::template run<Report>, static_cast<void *>(&reader));
+        if (reader.thrown) std::rethrow_exception(reader.thrown);
+        to(status, what.c_str());
+    }
+    std::unique_ptr<detail::door, end> door_;
 };
 
-/* A lock on one or more keys. Its end releases it. */
-class lock
+/* What lock, shared and permit have in common. Each thread that acquires has a hold of its own; a thread without one
+ * sees the only hold there is. The end of the object releases all. */
+class hold
 {
   public:
-    lock(const client &owner, const std::vector<std::string> &keys, const lock_options &options = {})
+    /* acquire - wait for the lock, for `wait` of the options at most. */
+    result acquire(errors to = {}) { return report(take(of_->options.wait, nullptr), to); }
+    /* release - end the hold. LOST: it was not held to the end. What a node that does not answer still has is released
+     * later, which is no error. */
+    result release(errors to = {})
     {
-        std::string text(QUORLOCK_SYNC_TEXT_SIZE, '\0');
-        const auto names = detail::pointers(keys);
-        const auto c = detail::to_c(options);
-        quorlock_sync_lock *made = nullptr;
-        int status = quorlock_sync_lock_new(&made, owner.get(), names.data(), names.size(), &c, &text[0], text.size());
-        detail::fail_if(status, text.c_str());
-        handle_.reset(made);
-    }
-    result acquire()
-    {
-        result got = detail::empty_result();
-        detail::fail_if(quorlock_sync_lock_acquire(get(), &got), got.text);
+        result got = leave(quorlock_sync_lock_release, true);
+        to(got.status != QUORLOCK_ERR_NOQUORUM ? got.status : QUORLOCK_OK, got.text);
         return got;
     }
-    /* release - throws LOST if the lock was not held to the end. */
-    result release()
+    /* extend - renew now, with a lease at least as long as the present one; 0: as long. */
+    result extend(milliseconds lease = milliseconds(0), errors to = {})
     {
-        return detail::release(get());
+        result got = detail::empty_result();
+        std::uint32_t lease_ms = 0;
+        const std::string wrong = detail::set({{"lease", &lease_ms, lease}});
+        if (!wrong.empty()) return report(detail::refuse(got, QUORLOCK_ERR_INVAL, wrong), to);
+        got.status = quorlock_sync_lock_extend(now().handle.get(), lease_ms, &got);
+        return report(got, to);
     }
-    /* cancel - end an acquire of another thread; false: there is none. */
-    bool cancel() noexcept
+    /* detach - stop holding the lock without releasing it; adopt - hold it, by the owner token that detach returned. */
+    result detach(errors to = {}) { return report(leave(quorlock_sync_lock_detach, false), to); }
+    result adopt(const std::string &token, errors to = {}) { return report(take(milliseconds(0), token.c_str()), to); }
+    /* cancel - end what threads wait for; false: they wait for nothing. */
+    bool cancel()
     {
-        return quorlock_sync_lock_cancel(get()) == 0;
+        bool any = false;
+        std::unique_lock<std::mutex> here(of_->mutex);
+        const auto all = of_->all;
+        here.unlock();
+        for (const auto &one : all) any |= quorlock_sync_lock_cancel(one.second.handle.get()) == 0;
+        return any;
     }
     /* valid - how long the lock is still valid; 0: not held, do not act. Never waits. */
-    milliseconds valid() const noexcept
+    milliseconds valid() const { return milliseconds(quorlock_sync_lock_valid_ms(now().handle.get())); }
+    /* check - LOST if the lock is not held any more. Call it before each step that must not happen twice. */
+    void check(errors to = {}) const { to(valid().count() > 0 ? QUORLOCK_OK : QUORLOCK_ERR_LOST, ""); }
+    /* granted - return the result of the grant: fencing token (fence), owner token, slot. */
+    result granted() const
     {
-        return milliseconds(quorlock_sync_lock_valid_ms(get()));
+        const auto found = now().granted;
+        return found ? *found : detail::empty_result();
     }
-    /* on_lost - set what runs at a loss, in the loop's thread; not to be called there. */
-    void on_lost(lost_function lost)
+    /* get - return the handle of C, which this hold has; nullptr: there is no hold. */
+    quorlock_sync_lock *get() const { return now().handle.get(); }
+
+  protected:
+    hold(const client &owner, keys names, const lock_options &options, errors to)
+        : of_(new object{owner.door_.get_deleter().kept, std::move(names), options})
     {
-        auto next = std::make_unique<lost_function>(std::move(lost));
-        quorlock_sync_lock_set_on_lost(get(), detail::run_lost, next.get());
-        handle_.get_deleter().lost = std::move(next); /* the former one does not run any more */
+        result got = detail::empty_result();
+        /* Each handle needs these texts. */
+        if (options.owner.empty() && options.c.owner != nullptr) of_->options.owner = options.c.owner;
+        if (options.label.empty() && options.c.label != nullptr) of_->options.label = options.c.label;
+        make(options.wait, got);
+        report(got, to);
     }
-    quorlock_sync_lock *get() const noexcept
+    /* attempt - acquire; that somebody else has the lock is an error only for who takes its code. */
+    bool attempt(milliseconds wait, errors to)
     {
-        return handle_.get();
+        const result got = take(wait, nullptr);
+        if (!to.taken() && (got.status == QUORLOCK_ERR_HELD || got.status == QUORLOCK_ERR_TIMEDOUT)) return false;
+        return report(got, to).status == 0;
     }
+    void end() noexcept { leave(quorlock_sync_lock_release, true); }
 
   private:
-    struct end {
-        std::unique_ptr<lost_function> lost;
-        void operator()(quorlock_sync_lock *handle) const noexcept
-        {
-            quorlock_sync_lock_free(handle);
-        }
+    struct grip {
+        std::shared_ptr<quorlock_sync_lock> handle{};
+        std::shared_ptr<const result> granted{}; /* nullptr: it waits for the grant */
     };
-    std::unique_ptr<quorlock_sync_lock, end> handle_;
+    struct object {
+        std::shared_ptr<detail::door> door;
+        keys names;
+        lock_options options;
+        std::mutex mutex{}; /* of `all`; no thread waits for the library with it */
+        std::map<std::thread::id, grip> all{};
+    };
+    static result report(const result &got, errors to)
+    {
+        to(got.status, got.text);
+        return got;
+    }
+    /* now - return the hold of this thread, or the only one. */
+    grip now() const
+    {
+        if (!of_) return {};
+        const std::lock_guard<std::mutex> here(of_->mutex);
+        const auto own = of_->all.find(std::this_thread::get_id());
+        if (own != of_->all.end()) return own->second;
+        grip found;
+        for (const auto &one : of_->all) {
+            if (one.second.granted == nullptr) continue;
+            if (found.handle) return {};
+            found = one.second;
+        }
+        return found;
+    }
+    /* make - make a handle of C with this wait; nullptr: the result has the error. */
+    std::shared_ptr<quorlock_sync_lock> make(milliseconds wait, result &got) const
+    {
+        quorlock_lock_options c;
+        quorlock_sync_lock *made = nullptr;
+        const auto list = detail::pointers(of_->names.names());
+        const std::string wrong = detail::to_c(of_->options, c);
+        c.wait_ms = detail::wait_of(wait);
+        if (!wrong.empty()) {
+            detail::refuse(got, QUORLOCK_ERR_INVAL, wrong);
+            return nullptr;
+        }
+        got.status = of_->door->use([&](quorlock_sync_client *client) {
+            return quorlock_sync_lock_new(&made, client, list.data(), list.size(), &c, got.text, sizeof(got.text));
+        });
+        auto &lost = of_->options.lost;
+        if (made != nullptr && lost) quorlock_sync_lock_set_on_lost(made, detail::run_lost, &lost);
+        return {made, quorlock_sync_lock_free};
+    }
+    /* take - acquire or, with a token, adopt. */
+    result take(milliseconds wait, const char *token)
+    {
+        result got = detail::empty_result();
+        const auto thread = std::this_thread::get_id();
+        const auto handle = make(wait, got);
+        if (got.status != 0) return got;
+        std::unique_lock<std::mutex> here(of_->mutex);
+        if (!of_->all.insert({thread, grip{handle}}).second)
+            return detail::refuse(got, QUORLOCK_ERR_STATE, "this thread holds the lock already");
+        here.unlock();
+        token != nullptr ? quorlock_sync_lock_adopt(handle.get(), token, &got)
+                         : quorlock_sync_lock_acquire(handle.get(), &got);
+        here.lock();
+        if (got.status != 0) {
+            of_->all.erase(thread);
+        } else {
+            of_->all[thread].granted = std::make_shared<result>(got);
+        }
+        return got;
+    }
+    /* leave - end the hold by release or detach. */
+    result leave(int (*call)(quorlock_sync_lock *, result *), bool ends)
+    {
+        result got = detail::empty_result();
+        const auto handle = now().handle;
+        if (!handle) return detail::refuse(got, QUORLOCK_ERR_STATE, "this thread does not hold the lock");
+        const bool kept = quorlock_sync_lock_valid_ms(handle.get()) > 0;
+        got.status = call(handle.get(), &got);
+        if (ends && !kept) got.status = QUORLOCK_ERR_LOST;
+        if (!ends && got.status != 0) return got;
+        const std::lock_guard<std::mutex> here(of_->mutex);
+        auto &every = of_->all;
+        const auto same = [&](const auto &one) { return one.second.handle == handle; };
+        const auto found = std::find_if(every.begin(), every.end(), same);
+        if (found != every.end()) every.erase(found);
+        return got;
+    }
+    std::unique_ptr<object> of_;
 };
 
-/* Holds a lock, which must live longer: acquires it when made, releases it at its end. */
-class guard
+/* A lock on one or more keys: Lockable and TimedLockable, for std::unique_lock and std::scoped_lock. */
+class exclusive : public hold
 {
   public:
-    explicit guard(lock &held) : granted_(held.acquire()), held_(held.get())
+    exclusive(const client &owner, keys names, const lock_options &options = {}, errors to = {})
+        : hold(owner, std::move(names), options, to)
     {
     }
-    milliseconds valid() const noexcept
+    void lock() { acquire(); }
+    bool try_lock(errors to = {}) { return attempt(milliseconds(0), to); }
+    template <class Rep, class Period> bool try_lock_for(const std::chrono::duration<Rep, Period> &time, errors to = {})
     {
-        return milliseconds(quorlock_sync_lock_valid_ms(held_.get()));
+        return attempt(detail::rounded(time), to);
     }
-    /* check - throw LOST if the lock is not held any more. Call it before each step that must not happen twice. */
-    void check() const
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &end, errors to = {})
     {
-        detail::fail_if(valid() > milliseconds(0) ? QUORLOCK_OK : QUORLOCK_ERR_LOST, "");
+        return attempt(detail::until(end), to);
     }
-    /* release - release now; throws LOST if the lock was not held to the end. */
-    void release()
-    {
-        detail::release(held_.release());
-    }
-    /* granted - the result of the acquire: fencing token (fence), owner token, slot. */
-    const result &granted() const noexcept
-    {
-        return granted_;
-    }
-
-  private:
-    struct give_back {
-        void operator()(quorlock_sync_lock *held) const noexcept
-        {
-            quorlock_sync_lock_release(held, nullptr);
-        }
-    };
-    result granted_;
-    std::unique_ptr<quorlock_sync_lock, give_back> held_;
+    void unlock() noexcept { end(); }
 };
 
-template <class Work> auto client::with(const std::string &key, const lock_options &options, Work &&work)
+/* Keys that readers share: SharedLockable, for std::shared_lock; a `lock` on them is the writer. */
+class shared : public hold
 {
-    lock one(*this, {key}, options);
-    guard held(one);
-    if constexpr (std::is_void_v<std::invoke_result_t<Work, guard &>>) {
+  public:
+    shared(const client &owner, keys names, const lock_options &options = {}, errors to = {})
+        : hold(owner, std::move(names), detail::with_shared(options), to)
+    {
+    }
+    void lock_shared() { acquire(); }
+    bool try_lock_shared(errors to = {}) { return attempt(milliseconds(0), to); }
+    template <class Rep, class Period>
+    bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time, errors to = {})
+    {
+        return attempt(detail::rounded(time), to);
+    }
+    template <class Clock, class Duration>
+    bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &end, errors to = {})
+    {
+        return attempt(detail::until(end), to);
+    }
+    void unlock_shared() noexcept { end(); }
+};
+
+/* One of `count` permits of a name; Lockable and TimedLockable, too. */
+class permit : public exclusive
+{
+  public:
+    permit(const client &owner, const std::string &name, std::uint32_t count, const lock_options &options = {},
+           errors to = {})
+        : exclusive(owner, name, detail::with_permits(options, count), to)
+    {
+    }
+    /* slot - return which one the latest grant gave: 0 to count - 1. */
+    std::uint32_t slot() const { return granted().slot; }
+};
+
+template <class Work> auto client::with(const keys &names, const lock_options &options, Work &&work)
+{
+    exclusive held(*this, names, options);
+    std::unique_lock<exclusive> guard(held);
+    if constexpr (std::is_void_v<std::invoke_result_t<Work, exclusive &>>) {
         std::forward<Work>(work)(held);
-        held.release();
+        guard.release()->release();
     } else {
         auto found = std::forward<Work>(work)(held);
-        held.release();
+        guard.release()->release();
         return found;
     }
 }
-
-/* The same by callbacks, on the caller's event loop and in its thread. */
-namespace async
-{
-using result_function = std::function<void(const quorlock_result &)>;
-
-/* Its end begins to close it; the loop must run until that is done. */
-class client
-{
-  public:
-    client(event_base *base, const client_options &options)
-        : client([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); }, options)
-    {
-    }
-    /* On another loop: new_on(quorlock_client **, const quorlock_client_options *) calls quorlock_client_new_on_loop().
-     */
-    template <class NewOn>
-    client(NewOn new_on, const client_options &options)
-        : calls_(std::make_shared<detail::hooks>()), handle_(nullptr, end{})
-    {
-        std::string text;
-        const auto nodes = detail::pointers(options.nodes);
-        const auto c = detail::to_c(options, nodes, *calls_, text);
-        auto kept = std::make_unique<shared>(calls_); /* until it is closed */
-        quorlock_client *made = nullptr;
-        detail::fail_if(new_on(&made, &c), text.c_str());
-        handle_ = {made, end{kept.release()}};
-    }
-    /* close - release all locks, and run `closed` when all is done. */
-    void close(std::function<void()> closed)
-    {
-        calls_->closed = std::move(closed);
-        handle_.reset();
-    }
-    quorlock_client *get() const noexcept
-    {
-        return handle_.get();
-    }
-
-  private:
-    friend class lock;
-    using shared = std::shared_ptr<detail::hooks>;
-    struct end {
-        shared *kept = nullptr;
-        void operator()(quorlock_client *handle) const noexcept
-        {
-            quorlock_client_close(handle, on_closed, kept);
-        }
-    };
-    static void on_closed(void *arg) noexcept
-    {
-        const std::unique_ptr<shared> calls(static_cast<shared *>(arg));
-        (*calls)->gone = true;
-        if ((*calls)->closed) (*calls)->closed();
-    }
-    shared calls_;
-    std::unique_ptr<quorlock_client, end> handle_;
+struct candidate_options {
+    std::string advertise{};
+    milliseconds lease{0};                             /* 0: the default */
+    std::function<void(std::uint64_t term)> elected{}; /* these run in the loop's thread */
+    lost_function deposed{};
+    std::function<void(std::error_code why, const char *text)> ended{};
+    quorlock_candidate_options c{};
 };
 
-/* A lock; it may live longer than its client. */
-class lock
+/* A candidate of an election, whose leader has a lock on the key `name`. Its end resigns. */
+class candidate
 {
   public:
-    lock(const client &owner, const std::vector<std::string> &keys, const lock_options &options = {})
-        : client_(owner.get()), handle_(nullptr, end{owner.calls_, nullptr})
+    candidate(const client &owner, const std::string &name, const candidate_options &options = {}, errors to = {})
+        : handle_(nullptr, end{std::make_unique<candidate_options>(options)})
     {
-        const auto names = detail::pointers(keys);
-        const auto c = detail::to_c(options);
-        quorlock_lock *made = nullptr;
-        check(client_ == nullptr ? QUORLOCK_ERR_CLOSED
-                                 : quorlock_lock_new(&made, client_, names.data(), names.size(), &c));
+        candidate_options &told = *handle_.get_deleter().told;
+        quorlock_candidate_options c = told.c;
+        quorlock_sync_candidate *made = nullptr;
+        char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
+        c.size = sizeof(c);
+        c.arg = &told;
+        if (told.elected) c.elected = on_elected;
+        if (told.deposed) c.deposed = on_deposed;
+        if (told.ended) c.ended = on_ended;
+        detail::set({{&c.advertise, told.advertise}});
+        const std::string wrong = detail::set({{"lease", &c.lease_ms, told.lease}});
+        if (!wrong.empty()) {
+            to(QUORLOCK_ERR_INVAL, wrong.c_str());
+            return;
+        }
+        to(quorlock_sync_candidate_new(&made, owner.get(), name.c_str(), &c, text, sizeof(text)), text);
         handle_.reset(made);
     }
-    /* acquire, release - `done` runs later, exactly once, unless the call throws. */
-    void acquire(result_function done)
+    /* stand - wait until the candidate leads, and return the term. Deposed, it stands again by itself. */
+    std::uint64_t stand(errors to = {})
     {
-        start(quorlock_lock_acquire, std::move(done));
+        std::uint64_t term = 0;
+        to(quorlock_sync_candidate_stand(get(), &term), "");
+        return term;
     }
-    void release(result_function done = nullptr)
-    {
-        start(quorlock_lock_release, std::move(done));
-    }
-    bool cancel() noexcept
-    {
-        return !gone() && quorlock_lock_cancel(get()) == 0;
-    }
-    milliseconds valid() const noexcept
-    {
-        return milliseconds(gone() ? 0 : quorlock_lock_valid_ms(get()));
-    }
-    std::uint64_t fence() const noexcept
-    {
-        return gone() ? 0 : quorlock_lock_fence(get());
-    }
-    void on_lost(lost_function lost)
-    {
-        auto next = std::make_unique<lost_function>(std::move(lost));
-        if (!gone()) quorlock_lock_set_on_lost(get(), detail::run_lost, next.get());
-        handle_.get_deleter().lost = std::move(next);
-    }
-    quorlock_lock *get() const noexcept
-    {
-        return handle_.get();
-    }
+    /* resign - end the candidacy, and wait for the end; a `stand` that waits ends with CANCELED. */
+    void resign(errors to = {}) { to(quorlock_sync_candidate_resign(get()), ""); }
+    /* valid - how long it still leads; 0: do not act. term - in which it leads; 0: it does not. */
+    milliseconds valid() const noexcept { return milliseconds(quorlock_sync_candidate_valid_ms(get())); }
+    std::uint64_t term() const noexcept { return quorlock_sync_candidate_term(get()); }
+    quorlock_sync_candidate *get() const noexcept { return handle_.get(); }
 
   private:
     struct end {
-        std::shared_ptr<detail::hooks> calls;
-        std::unique_ptr<lost_function> lost;
-        void operator()(quorlock_lock *handle) const noexcept
-        {
-            if (calls->gone) return; /* the end of its client has freed it */
-            quorlock_lock_set_on_lost(handle, nullptr, nullptr);
-            quorlock_lock_free(handle);
-        }
+        std::unique_ptr<candidate_options> told;
+        void operator()(quorlock_sync_candidate *handle) const noexcept { quorlock_sync_candidate_free(handle); }
     };
-    bool gone() const noexcept
+    /* Copies, because a function may end the candidate. */
+    static void on_elected(quorlock_candidate *, std::uint64_t term, void *arg) noexcept
     {
-        return handle_.get_deleter().calls->gone;
+        const auto elected = static_cast<candidate_options *>(arg)->elected;
+        elected(term);
     }
-    void check(int status) const
+    static void on_deposed(quorlock_candidate *, const quorlock_loss *loss, void *arg) noexcept
     {
-        detail::fail_if(status, gone() || client_ == nullptr ? "" : quorlock_client_error(client_));
+        const auto deposed = static_cast<candidate_options *>(arg)->deposed;
+        deposed(*loss);
     }
-    void start(int (*call)(quorlock_lock *, quorlock_lock_cb, void *), result_function done)
+    static void on_ended(quorlock_candidate *, int status, const char *text, void *arg) noexcept
     {
-        auto kept = std::make_unique<result_function>(std::move(done));
-        check(gone() ? QUORLOCK_ERR_CLOSED : call(get(), run_done, kept.get()));
-        static_cast<void>(kept.release()); /* run_done frees it */
+        const auto ended = static_cast<candidate_options *>(arg)->ended;
+        ended({status, category()}, text != nullptr ? text : "");
     }
-    static void run_done(quorlock_lock *, const quorlock_result *got, void *arg) noexcept
-    {
-        const std::unique_ptr<result_function> done(static_cast<result_function *>(arg));
-        if (*done) (*done)(*got);
-    }
-    quorlock_client *client_;
-    std::unique_ptr<quorlock_lock, end> handle_;
+    std::unique_ptr<quorlock_sync_candidate, end> handle_;
 };
 
-} // namespace async
-} // namespace quorlockpp
+/* Reports who leads, now and at every change, to a function that runs in the loop's thread. */
+class observer
+{
+  public:
+    using function = std::function<void(const quorlock_leader &)>;
+    observer(const client &owner, const std::string &name, function changed, milliseconds poll = milliseconds(0),
+             errors to = {})
+        : handle_(nullptr, end{std::make_unique<function>(std::move(changed))})
+    {
+        quorlock_observer_options c{};
+        quorlock_sync_observer *made = nullptr;
+        char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
+        c.size = sizeof(c);
+        c.changed = on_changed;
+        c.arg = handle_.get_deleter().changed.get();
+        const std::string wrong = detail::set({{"poll", &c.poll_ms, poll}});
+        if (!wrong.empty()) {
+            to(QUORLOCK_ERR_INVAL, wrong.c_str());
+            return;
+        }
+        to(quorlock_sync_observer_new(&made, owner.get(), name.c_str(), &c, text, sizeof(text)), text);
+        handle_.reset(made);
+    }
+    quorlock_sync_observer *get() const noexcept { return handle_.get(); }
+
+  private:
+    struct end {
+        std::unique_ptr<function> changed;
+        void operator()(quorlock_sync_observer *handle) const noexcept { quorlock_sync_observer_free(handle); }
+    };
+    static void on_changed(quorlock_observer *, const quorlock_leader *leader, void *arg) noexcept
+    {
+        const function changed = *static_cast<function *>(arg);
+        changed(*leader);
+    }
+    std::unique_ptr<quorlock_sync_observer, end> handle_;
+};
+} // namespace quorlock
 #endif

@@ -13,21 +13,22 @@ using namespace std::chrono_literals;
 int main(int argc, char **argv)
 {
     try {
-        quorlockpp::client_options nodes;
+        quorlock::client_options nodes;
         nodes.nodes.assign(argv + 1, argv + argc);
-        quorlockpp::client client(nodes);
+        quorlock::client client(nodes);
 
-        quorlockpp::lock_options options;
+        quorlock::lock_options options;
         options.lease = 10s;
         options.wait = 5s;
         options.fencing = true;
-        const int left = client.with("stock", options, [](quorlockpp::guard &held) {
+        const int left = client.with("stock", options, [](quorlock::lock &held) {
             int items = 3;
             while (items > 1) {
                 held.check(); /* throws if the lock is lost */
                 items--;      /* UPDATE stock SET ... WHERE fence <= the token */
             }
-            std::printf("token %d, valid for %d ms\n", held.granted().fence > 0, static_cast<int>(held.valid().count()));
+            std::printf("token %d, valid for %d ms\n", held.granted().fence > 0,
+                        static_cast<int>(held.valid().count()));
             return items;
         });
         std::printf("%d left\n", left);

@@ -12,18 +12,9 @@ namespace
 {
 
 struct Close {
-    void operator()(quorlock_sync_client *client) const
-    {
-        quorlock_sync_client_close(client);
-    }
-    void operator()(quorlock_sync_lock *lock) const
-    {
-        quorlock_sync_lock_free(lock);
-    }
-    void operator()(event_base *base) const
-    {
-        event_base_free(base);
-    }
+    void operator()(quorlock_sync_client *client) const { quorlock_sync_client_close(client); }
+    void operator()(quorlock_sync_lock *lock) const { quorlock_sync_lock_free(lock); }
+    void operator()(event_base *base) const { event_base_free(base); }
 };
 
 void check(int status, const std::string &what)

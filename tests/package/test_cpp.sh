@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # test_cpp.sh SOURCE BUILD - quorlock.hpp with every warning of g++ and clang++, under the address sanitizer and under
-# valgrind with three real servers; and the examples in C++.
+# valgrind with three real servers; in C++17, 20 and 23, and without exceptions; and the examples in C++.
 set -euo pipefail
 
 source_dir=$1
@@ -12,12 +12,15 @@ build=$(cd "$2" && pwd)
 flags=(-std=c++17 -g -Wall -Wextra -Wold-style-cast -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror
     -I"$source_dir/include")
 # Not wanted: to be C++98, structs without padding, an error whose destructor is in a library, and (of newer versions)
-# no pointer arithmetic at all, as in `argv + 1`.
+# no pointer arithmetic at all, as in `argv + 1`, nor the types of std::scoped_lock spelled out.
 clang_flags=(-Weverything -Wno-c++98-compat -Wno-c++98-compat-pedantic -Wno-padded -Wno-weak-vtables
-    -Wno-unknown-warning-option -Wno-unsafe-buffer-usage)
+    -Wno-unknown-warning-option -Wno-unsafe-buffer-usage -Wno-ctad-maybe-unsupported)
 read -ra libraries <<<"$(pkg-config --cflags --libs libevent_core) -L$build/lib -lquorlock -Wl,-rpath,$build/lib -pthread"
 
-manual_example "$source_dir" quorlockpp >"$work/manual.cpp"
+manual_example "$source_dir" quorlock.hpp >"$work/manual.cpp"
+manual_example "$source_dir" quorlock.hpp 2 >"$work/manual2.cpp"
+printf '#include <quorlock/quorlock.hpp>\n' >"$work/whole.cpp"
+printf '#include <quorlock/async.hpp>\n' >"$work/async.cpp"
 cp "$source_dir"/tests/package/test_cpp.cpp "$source_dir"/tests/examples/stock.cpp "$work"
 start_nodes "$build/bin/quorlock"
 for compiler in g++ clang++; do
@@ -37,8 +40,18 @@ for compiler in g++ clang++; do
     for line in '^token 1, valid for [0-9]* ms$' '^1 left$'; do
         grep -q "$line" "$work/said" || fail "stock by $compiler: $(cat "$work/said")"
     done
-    [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlockpp(3)"
-    for key in report one two work lost async left stock; do no_key "$key"; done
+    [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlock.hpp(3)"
+    for key in one two time left right late shared pool work lost pass on cancel report code leader itself order \
+        async stock account:3; do
+        no_key "$key"
+    done
     passed "quorlock.hpp by $compiler"
+    for standard in 17 20 2b; do
+        "$compiler" "-std=c++$standard" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
+            -I"$source_dir/include" "$work"/{test_cpp,manual2,async}.cpp || fail "C++$standard with $compiler"
+    done
+    "$compiler" -std=c++17 -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fsyntax-only -I"$source_dir/include" \
+        "$work/whole.cpp" || fail "$compiler -fno-exceptions"
+    passed "three standards, and no exceptions, by $compiler"
 done
 printf '%d checks passed\n' "$checks"
