@@ -222,8 +222,10 @@ inline std::string to_c(const client_options &options, const std::vector<const c
          {&c.tls_name, options.tls_name}});
     calls.settings = options.settings;
     calls.log = options.log;
-    c.log = calls.log ? hooks::on_log : nullptr;
-    c.log_arg = &calls;
+    if (calls.log) {
+        c.log = hooks::on_log;
+        c.log_arg = &calls;
+    }
     return set({{"max_lease", &c.max_lease_ms, options.max_lease},
                 {"node_timeout", &c.node_timeout_ms, options.node_timeout},
                 {"connect_timeout", &c.connect_timeout_ms, options.connect_timeout}});

@@ -447,7 +447,7 @@ class candidate
         quorlock_sync_candidate *made = nullptr;
         char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
         c.size = sizeof(c);
-        c.arg = &told;
+        if (told.elected || told.deposed || told.ended) c.arg = &told;
         if (told.elected) c.elected = on_elected;
         if (told.deposed) c.deposed = on_deposed;
         if (told.ended) c.ended = on_ended;

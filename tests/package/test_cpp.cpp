@@ -60,6 +60,9 @@ static_assert(sharable<quorlock::shared>::value && !lockable<quorlock::shared>::
 static_assert(move_only<quorlock::client, quorlock::lock, quorlock::shared, quorlock::permit, quorlock::candidate,
                         quorlock::observer, quorlock::async::client, quorlock::async::lock>);
 static_assert(std::is_error_code_enum_v<quorlock_status>);
+#if __cplusplus >= 202002L
+[[maybe_unused]] const quorlock::lock_options named{.lease = std::chrono::seconds(10), .fencing = true};
+#endif
 
 } // namespace requirements
 
@@ -237,7 +240,7 @@ void a_lock_is_held_and_released(const client_options &nodes)
     again = quorlock::lock(moved_to, std::vector<std::string>{"two"});
     std::unique_lock<quorlock::lock> held(again);
     quorlock::lock moved(std::move(again));
-    CHECK(moved.valid() > 0ms && again.valid() == 0ms); // NOLINT(bugprone-use-after-move)
+    CHECK(moved.valid() > 0ms && again.valid() == 0ms);
     held.release();
     moved.release();
 }
@@ -264,6 +267,23 @@ void waits_end_in_time(const client_options &nodes)
     held.unlock();
     CHECK(waits.get());
     CHECK(other.try_lock(code) && !code);
+    CHECK(quorlock::detail::rounded(std::chrono::microseconds(1001)) == 2ms);
+    CHECK(quorlock::detail::rounded(std::chrono::duration<float, std::ratio<3600>>(1)) == 1h);
+    CHECK(quorlock::detail::rounded(std::chrono::hours::max()) == quorlock::forever);
+}
+
+/* Each hold needs the options again, when the caller's texts are gone. */
+void options_are_kept(const client_options &nodes)
+{
+    quorlock::client client(nodes);
+    std::optional<lock_options> options(std::in_place);
+    auto label = std::make_unique<std::string>("a-label-of-the-caller");
+    options->c.label = label->c_str();
+    quorlock::lock lock(client, "kept", *options);
+    options.reset();
+    label.reset();
+    lock.lock();
+    CHECK(std::string(lock.granted().token).find("a-label-of-the-caller") == 0);
 }
 
 /* As of a std::mutex: an object excludes threads, whatever they name first. */
@@ -348,6 +368,7 @@ void permits_are_counted(const client_options &nodes)
     std::thread([&] { /* each thread has its own */
                       CHECK(first.try_lock() && first.slot() <= 1);
                       const std::uint32_t mine = first.slot();
+                      std::thread([&] { CHECK(first.valid() == 0ms); }).join(); /* which of the two? */
                       CHECK(!other.try_lock());
                       first.unlock();
                       CHECK(other.try_lock() && other.slot() == mine);
@@ -660,11 +681,11 @@ int main(int argc, char **argv)
     each_option_reaches_c();
     a_file_gives_options(nodes);
     for (const auto test :
-         {a_lock_is_held_and_released, waits_end_in_time, threads_exclude_each_other, a_late_unlock_ends_no_other_hold,
-          readers_share_and_writers_do_not, permits_are_counted, work_returns_throws_and_is_told_of_a_loss,
-          a_loss_runs_a_lambda, a_lock_is_passed_on, a_wait_can_be_canceled, reports_are_shown,
-          codes_come_instead_of_exceptions, candidates_lead_in_turn, a_candidate_ends_itself, objects_end_in_any_order,
-          callbacks_are_lambdas})
+         {a_lock_is_held_and_released, waits_end_in_time, options_are_kept, threads_exclude_each_other,
+          a_late_unlock_ends_no_other_hold, readers_share_and_writers_do_not, permits_are_counted,
+          work_returns_throws_and_is_told_of_a_loss, a_loss_runs_a_lambda, a_lock_is_passed_on, a_wait_can_be_canceled,
+          reports_are_shown, codes_come_instead_of_exceptions, candidates_lead_in_turn, a_candidate_ends_itself,
+          objects_end_in_any_order, callbacks_are_lambdas})
         test(nodes);
     std::puts("all hold");
     return 0;

@@ -41,7 +41,7 @@ for compiler in g++ clang++; do
         grep -q "$line" "$work/said" || fail "stock by $compiler: $(cat "$work/said")"
     done
     [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlock.hpp(3)"
-    for key in one two time left right late shared pool work lost pass on cancel report code leader itself order \
+    for key in one two time left right late shared pool work lost kept pass on cancel report code leader itself order \
         async stock account:3; do
         no_key "$key"
     done

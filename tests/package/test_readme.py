@@ -6,7 +6,8 @@ of the page. And README.md is short, and what these pages link to, or name by it
 quorlock(1) follow, all of them in one shell.
 
 The README's commands need nothing that is not in the tree. What the reader brings is here: the jobs of the manual's
-examples, and a program's own folder for the section "From C", where each block of code is the file that its fence names. Commands that run this very test are not run but must be there.
+examples, and a program's own folder for the section "From C and C++", where each block of code is the file that its
+fence names. Commands that run this very test are not run but must be there.
 """
 import os
 import re
