@@ -437,18 +437,16 @@ QUORLOCK_API uint64_t quorlock_lock_fence(const quorlock_lock *lock);
 /*
  * quorlock_client_inspect      - ask every node for the holder of the key; nothing is written
  * quorlock_client_inspect_node - ask one node, by its index in the options; status 0: it answered
- * quorlock_client_break        - delete the key on every node, with its slots and readers; the report shows what it
- * held quorlock_client_break_owner  - delete only what that owner holds: the key, its slots, or its part as a reader;
- * NULL: all
+ * quorlock_client_break        - delete on every node what that owner, a whole token, holds: the key, its slots, or its
+ *                                part as a reader. NULL: whatever anybody holds. The report shows what was held
  *
  * Errors: INVAL, NOMEM, CLOSED. See quorlock_client_inspect(3).
  */
 QUORLOCK_API int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
 QUORLOCK_API int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key,
                                               quorlock_report_cb cb, void *arg);
-QUORLOCK_API int quorlock_client_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
-QUORLOCK_API int quorlock_client_break_owner(quorlock_client *client, const char *key, const char *owner,
-                                             quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_client_break(quorlock_client *client, const char *key, const char *owner,
+                                       quorlock_report_cb cb, void *arg);
 
 enum quorlock_mode {
     QUORLOCK_MODE_EXCLUSIVE = 1,

@@ -160,8 +160,7 @@ class client
     void break_lock(const std::string &key, Look &&look, const std::string &owner = "", errors to = {})
     {
         ask<quorlock_report>(key, look, to, [&](auto run, void *arg) {
-            return quorlock_sync_client_break_owner(get(), key.c_str(), owner.empty() ? nullptr : owner.c_str(), run,
-                                                    arg);
+            return quorlock_sync_client_break(get(), key.c_str(), owner.empty() ? nullptr : owner.c_str(), run, arg);
         });
     }
     template <class Look> void list(const std::string &pattern, Look &&look, errors to = {}) const

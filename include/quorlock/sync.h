@@ -144,15 +144,13 @@ QUORLOCK_API int quorlock_sync_client_metrics(quorlock_sync_client *client,
                                               const struct quorlock_metrics_options *options, char *buffer, size_t size,
                                               size_t *ret_length);
 
-/* quorlock_sync_client_inspect, _break, _break_owner - do as without "sync", and return the status of the report.
- * cb runs before they return, in the calling thread. Errors, without a callback: as without "sync", INVAL (no
- * callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
+/* quorlock_sync_client_inspect, _break - do as without "sync", and return the status of the report. cb runs before they
+ * return, in the calling thread. Errors, without a callback: as without "sync", INVAL (no callback), CLOSED (also after
+ * a shutdown), STATE (in the loop's thread). */
 QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
                                               void *arg);
-QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
-                                            void *arg);
-QUORLOCK_API int quorlock_sync_client_break_owner(quorlock_sync_client *client, const char *key, const char *owner,
-                                                  quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, const char *owner,
+                                            quorlock_report_cb cb, void *arg);
 
 /* quorlock_sync_client_list - do as quorlock_client_list, and return the status. cb runs before that, in the calling
  * thread, once or more often. Errors, without a callback: as quorlock_sync_client_inspect. */

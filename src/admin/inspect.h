@@ -68,7 +68,7 @@ void inspect_ask_all(struct inspect *);
 void inspect_set_deadline(struct inspect *);
 /*
  * inspect_key   - implement quorlock_client_inspect
- * inspect_break - implement quorlock_client_break and quorlock_client_break_owner; owner: NULL: any
+ * inspect_break - implement quorlock_client_break
  * inspect_one   - implement quorlock_client_inspect_node
  * inspect_until - inspect until the answers are enough, or a quorum has answered and patience_us is over
  */

@@ -5,10 +5,10 @@
  * The answers of a step are merged at once, and the caller gets the locks in parts, one in each turn of the loop. So
  * many locks delay the renewals of this client by moments only.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "admin/listed.h"
 #include "admin/report.h"
 #include "base/hash.h"
 #include "base/hashtable.h"
@@ -18,20 +18,12 @@
 
 enum { PART_MAX = 256, ERROR_SIZE = 640 };
 
-/* What one node has at a key. */
-struct listed_there {
-    char *holder; /* NULL: nothing; the same pointer as that of an earlier node, if they are equal */
-    int64_t ttl_ms;
-    uint32_t number; /* of readers; of permits */
-    enum lister_kind kind;
-};
-
 struct listed {
     struct hashtable_entry entry;
     char *raw;        /* the whole key on the server */
     const char *name; /* its end: the key as callers know it */
     uint32_t slot;
-    struct listed_there there[]; /* for each node */
+    struct listed_there there[]; /* for each node; equal holders are the same pointer */
 };
 
 struct listing;
@@ -68,58 +60,6 @@ static struct runtime *admin_list_runtime_of(const struct listing *listing)
 
 /* ---- patterns ---- */
 
-/* class_has - read a class of characters, [a-z^...], behind its bracket as Redis does. */
-static bool class_has(const char **at, unsigned char c)
-{
-    const char *p = *at;
-    bool negated = *p == '^', found = false;
-
-    for (p += negated; *p != '\0' && *p != ']'; p++) {
-        bool escaped = *p == '\\' && p[1] != '\0';
-        unsigned char low, high;
-
-        p += escaped;
-        low = high = (unsigned char)*p;
-        if (!escaped && p[1] == '-' && p[2] != '\0') {
-            high = (unsigned char)p[2];
-            p += 2;
-        }
-        found |= low <= high ? low <= c && c <= high : high <= c && c <= low;
-    }
-    *at = *p == ']' ? p + 1 : p;
-    return found != negated;
-}
-
-/* pattern_fits - match a glob as Redis does. SCAN cannot: its pattern also finds keys with something in front. */
-static bool pattern_fits(const char *pattern, const char *text)
-{
-    const char *star = NULL, *from = NULL; /* the last *, and where its text begins that is tried next */
-
-    while (*text != '\0') {
-        const char *next = pattern + 1;
-        bool fits = *pattern != '\0';
-
-        if (*pattern == '*') {
-            star = ++pattern;
-            from = text;
-            continue;
-        }
-        if (*pattern == '[') {
-            fits = class_has(&next, (unsigned char)*text);
-        } else if (*pattern == '\\' && pattern[1] != '\0') {
-            fits = pattern[1] == *text;
-            next++;
-        } else if (*pattern != '?') {
-            fits = *pattern == *text;
-        }
-        if (!fits && star == NULL) return false;
-        pattern = fits ? next : star;
-        text = fits ? text + 1 : ++from;
-    }
-    while (*pattern == '*') pattern++;
-    return *pattern == '\0';
-}
-
 /* make_match - return the pattern for SCAN: any front, the prefix, and the caller's pattern. */
 static char *make_match(const struct alloc *alloc, const char *prefix, const char *pattern)
 {
@@ -148,7 +88,7 @@ static const char *name_of(const struct listing *listing, const char *raw, uint3
     }
     if (strncmp(name, prefix, strlen(prefix)) != 0) return NULL;
     name += strlen(prefix);
-    return *name != '\0' && pattern_fits(listing->pattern, name) ? name : NULL;
+    return *name != '\0' && listed_fits(listing->pattern, name) ? name : NULL;
 }
 
 /* ---- what was found ---- */
@@ -271,57 +211,6 @@ static void list_done(void *arg, enum fault fault, const char *why)
 
 /* ---- the report ---- */
 
-static bool is_reading(const struct listed_there *there)
-{
-    return there->kind == LISTER_READERS;
-}
-
-/* fill_holder - describe one of the holders: on how many nodes it is, and what a quorum of them has at least. */
-static void fill_holder(const struct listing *listing, const struct listed *listed, uint32_t first,
-                        struct quorlock_listed *ret)
-{
-    const struct runtime *runtime = admin_list_runtime_of(listing);
-    const struct listed_there *one = &listed->there[first];
-    uint32_t quorum = runtime_quorum(runtime), numbers[QUORLOCK_NODES_MAX];
-    uint64_t left[QUORLOCK_NODES_MAX];
-    uint32_t n = 0, at;
-
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        const struct listed_there *there = &listed->there[i];
-
-        if (there->holder == NULL || quorlock_owner_equals(there->holder, one->holder) == 0) continue;
-        for (at = n; at > 0 && left[at - 1] < (uint64_t)there->ttl_ms; at--) left[at] = left[at - 1];
-        left[at] = (uint64_t)there->ttl_ms; /* -1, which is no expiry, is the longest */
-        for (at = n++; at > 0 && numbers[at - 1] < there->number; at--) numbers[at] = numbers[at - 1];
-        numbers[at] = there->number;
-    }
-    at = n >= quorum ? quorum - 1 : 0;
-    assert(n > 0 && at < n);
-    *ret = (struct quorlock_listed){.key = listed->name,
-                                    .holder = one->holder,
-                                    .nodes = n,
-                                    .ttl_ms = (int64_t)left[at],
-                                    .mode = is_reading(one)            ? QUORLOCK_MODE_SHARED
-                                            : one->kind == LISTER_SLOT ? QUORLOCK_MODE_PERMIT
-                                                                       : QUORLOCK_MODE_EXCLUSIVE,
-                                    .readers = is_reading(one) ? numbers[at] : 0,
-                                    .permits = one->kind == LISTER_SLOT ? numbers[at] : 0,
-                                    .slot = listed->slot};
-}
-
-/* fill_listed - describe the holder that is on most nodes. */
-static void fill_listed(const struct listing *listing, const struct listed *listed, struct quorlock_listed *ret)
-{
-    struct quorlock_listed one;
-
-    *ret = (struct quorlock_listed){0};
-    for (uint32_t i = 0; i < admin_list_runtime_of(listing)->n_nodes; i++) {
-        if (listed->there[i].holder == NULL) continue;
-        fill_holder(listing, listed, i, &one);
-        if (one.nodes > ret->nodes) *ret = one;
-    }
-}
-
 /* list_status - return the status as an inspection does: AUTH: too many nodes refuse us. */
 static int list_status(const struct listing *listing)
 {
@@ -337,12 +226,8 @@ static int list_status(const struct listing *listing)
 static void fill_node(const struct listing *listing, uint32_t index, struct quorlock_node_report *ret)
 {
     const struct list_node *node = &listing->nodes[index];
-    bool down = node->fault == FAULT_UNREACHABLE || node->fault == FAULT_TIMEOUT || node->fault == FAULT_LOGIN;
-
     *ret = (struct quorlock_node_report){.node = admin_list_runtime_of(listing)->nodes[index].uri.name,
-                                         .state = !node->done || down         ? "down"
-                                                  : node->fault == FAULT_NONE ? "listed"
-                                                                              : "error",
+                                         .state = node->done ? listed_state(node->fault) : "down",
                                          .error = node->error[0] != '\0' ? node->error : NULL,
                                          .ttl_ms = -2,
                                          .quarantine_ms = -1,
@@ -362,10 +247,15 @@ static void admin_list_notify(struct report *base)
     struct hashtable_entry *next = hashtable_after(&listing->table, listing->at);
 
     for (; next != NULL && ret.n_locks < PART_MAX; next = hashtable_after(&listing->table, next)) {
-        fill_listed(listing, CONTAINER_OF(next, struct listed, entry), &listing->part[ret.n_locks]);
-        listing->part_pointers[ret.n_locks] = &listing->part[ret.n_locks];
+        const struct listed *listed = CONTAINER_OF(next, struct listed, entry);
+        struct quorlock_listed *lock = &listing->part[ret.n_locks];
+
+        listed_judge(listed->there, runtime->n_nodes, ret.quorum, lock);
+        lock->key = listed->name;
+        lock->slot = listed->slot;
+        listing->part_pointers[ret.n_locks] = lock;
         listing->at = next;
-        ret.n_locks += listing->part[ret.n_locks].nodes > 0; /* 0: there was no memory for its holder */
+        ret.n_locks += lock->nodes > 0; /* 0: there was no memory for its holder */
     }
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         fill_node(listing, i, &listing->reports[i]);

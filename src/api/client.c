@@ -313,13 +313,7 @@ int quorlock_client_inspect_node(quorlock_client *client, size_t node, const cha
     return inspect_one(&client->admin, node, key, cb, arg);
 }
 
-int quorlock_client_break(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
-{
-    return inspect_break(&client->admin, key, NULL, cb, arg);
-}
-
-int quorlock_client_break_owner(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb,
-                                void *arg)
+int quorlock_client_break(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
 {
     return inspect_break(&client->admin, key, owner, cb, arg);
 }

@@ -225,7 +225,7 @@ static int ask_inspect(quorlock_client *client, struct report_job *asked)
 
 static int ask_break(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_break_owner(client, asked->key, asked->owner, sync_on_report, asked);
+    return quorlock_client_break(client, asked->key, asked->owner, sync_on_report, asked);
 }
 
 static int ask_list(quorlock_client *client, struct report_job *asked)
@@ -806,13 +806,8 @@ int quorlock_sync_client_inspect(quorlock_sync_client *sync, const char *key, qu
     return sync_ask(sync, &(struct report_job){.ask = ask_inspect, .key = key}, cb, NULL, arg);
 }
 
-int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, quorlock_report_cb cb, void *arg)
-{
-    return quorlock_sync_client_break_owner(sync, key, NULL, cb, arg);
-}
-
-int quorlock_sync_client_break_owner(quorlock_sync_client *sync, const char *key, const char *owner,
-                                     quorlock_report_cb cb, void *arg)
+int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, const char *owner, quorlock_report_cb cb,
+                               void *arg)
 {
     return sync_ask(sync, &(struct report_job){.ask = ask_break, .key = key, .owner = owner}, cb, NULL, arg);
 }

@@ -74,9 +74,9 @@ static int cli_inspect_ask(struct keys *keys)
     quorlock_client *client = keys->session.client;
     const char *key = key_now(keys), *owner = keys->session.settings->owner;
 
-    return session_check(&keys->session,
-                         keys->breaking ? quorlock_client_break_owner(client, key, owner, cli_inspect_answered, keys)
-                                        : quorlock_client_inspect(client, key, cli_inspect_answered, keys));
+    return session_check(&keys->session, keys->breaking
+                                             ? quorlock_client_break(client, key, owner, cli_inspect_answered, keys)
+                                             : quorlock_client_inspect(client, key, cli_inspect_answered, keys));
 }
 
 static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg)

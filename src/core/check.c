@@ -54,6 +54,7 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     /* A token that is released is not held: the release could delete the key of the hold. */
     assert((lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) || !debt_has_token(node, &lock->id.token));
     assert(node->key.until_us == 0 || node->key.valid_until_us <= node->key.until_us);
+    assert(!node->gone || node->key.valid_until_us == 0);
     assert(node->key.until_us == 0 || node->key.yes_round <= lock->hold.round);
     assert(node->key.until_us == 0 || node->key.repair_round <= lock->hold.round);
 }

@@ -54,7 +54,7 @@ static uint64_t valid_until(const struct core_compact *record, const struct core
 
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         const struct core_compact_node *node = &record->nodes[i];
-        bool counts = !node->gone && node->age_us != CORE_COMPACT_NO_YES;
+        bool counts = node->age_us != CORE_COMPACT_NO_YES;
 
         assert(!counts || node->age_us <= record->base_us);
         ends_us[i] = counts ? validity_add(record->base_us - node->age_us, span_us) : 0;

@@ -430,7 +430,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
 
-    for (uint32_t i = 0; i < lock->config->n_nodes && lock->owing >> i != 0; i++) {
+    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         if (!may_owe(lock, i)) continue;
         LOOK_AT_EACH_DEBT (debt, &lock->nodes[i]) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
@@ -533,12 +533,8 @@ void debt_judge_release(struct core_lock *lock, uint64_t now_us)
 /* Rule 2.9: the time to answer does not run while a release waits for room, unless a quorum has answered. */
 static bool waits_for_room(const struct core_lock *lock)
 {
-    uint32_t waiting = 0;
-    struct release_tally tally;
+    struct release_tally tally = count_release(lock);
 
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) waiting += may_owe(lock, i) && debt_waits(&lock->nodes[i]);
-    if (waiting == 0) return false;
-    tally = count_release(lock);
     return tally.queued > 0 && tally.clear < lock->config->quorum;
 }
 

@@ -50,7 +50,7 @@ static uint64_t present_validity_us(const struct core_lock *lock, uint64_t now_u
 
     if (own_clock_stopped(lock, now_us)) return 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        ends_us[i] = lock->nodes[i].gone ? 0 : lock->nodes[i].key.valid_until_us;
+        ends_us[i] = lock->nodes[i].key.valid_until_us;
     }
     return validity_of_quorum(ends_us, lock->config->n_nodes, lock->config->quorum);
 }
@@ -67,7 +67,7 @@ static uint64_t on_grid(struct core_lock *lock, uint64_t begun_us, uint64_t afte
     uint64_t grid_us = lock->config->holder.renew_grid_us;
     uint64_t due_us = validity_add(begun_us, after_us);
 
-    if (grid_us == 0 || due_us == CORE_NEVER) return due_us;
+    if (grid_us == 0) return due_us;
     assert(due_us > after_us / RENEW_SPREAD);
     due_us -= backoff_uniform(&lock->jitter, after_us / RENEW_SPREAD);
     return due_us - due_us % grid_us;
@@ -424,7 +424,7 @@ static void hold_on_yes(struct core_lock *lock, const struct core_tag *tag)
     struct core_node *node = &lock->nodes[tag->node];
     uint64_t until_us = core_vote_until(lock, tag);
 
-    if (until_us > node->key.valid_until_us || node->gone) {
+    if (until_us > node->key.valid_until_us) {
         node->key.valid_until_us = until_us;
         node->key.sent_us = tag->sent_us;
     }

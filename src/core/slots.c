@@ -125,7 +125,6 @@ static bool is_free_again(const struct core_slots *slots, const struct core_lock
 uint64_t slots_shut(struct core_slots *slots, const struct core_lock *lock, uint64_t now_us)
 {
     for (uint32_t i = 0; i < slots->n; i++) {
-        if ((slots->passed & bit(i)) == 0) continue;
         if (slots->each[i].until_us <= now_us || is_free_again(slots, lock, i)) slots->passed &= ~bit(i);
     }
     assert(((slots->passed | slots->ours) & ~all_of(slots)) == 0);

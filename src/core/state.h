@@ -317,7 +317,7 @@ static inline uint32_t core_count_yeses(const struct core_lock *lock)
     uint32_t n = 0;
 
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        n += !node->gone && node->key.valid_until_us != 0 && node->key.valid_until_us >= lock->hold.validity_us;
+        n += node->key.valid_until_us != 0 && node->key.valid_until_us >= lock->hold.validity_us;
     }
     return n;
 }

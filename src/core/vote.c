@@ -230,7 +230,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked.refusing = reply->refusing;
         fair_on_refusal(lock, reply);
         if (step->slots != NULL) slots_on_refusal(step->slots, reply, step->now_us);
-        if (lock->phase == CORE_ASKING && failed) vote_peek(lock, step, reply->tag.node);
+        if (failed) vote_peek(lock, step, reply->tag.node);
         break;
     case OUTCOME_UNSENT:
         if (!lock->acquire.adopts) node->key.until_us = 0;

@@ -133,6 +133,17 @@ def size_of(reply):
     return len(str(reply))
 
 
+def monitor_escapes(server):
+    """Whether MONITOR shows a command so that it can be read again. That of Valkey 8.1 does not."""
+    wire = Wire(server.port)
+    wire.ask("MONITOR")
+    server.ask("ECHO", "\\")
+    shown = next(line for line in iter(wire.file.readline, b"") if b'"ECHO"' in line)
+    wire.file.close()
+    wire.socket.close()
+    return rb'"\\"' in shown
+
+
 class Queues(Case):
     def fill(self, server, held, n):
         """The keys have holders, and so many writers and as many readers wait in either queue of the name."""
@@ -171,6 +182,8 @@ class Queues(Case):
         return found
 
     def test_one_more_that_waits_costs_no_more_however_many_are_before_it(self):
+        if not monitor_escapes(SERVERS[0]):
+            self.skipTest("MONITOR of this server does not tell a newline from a backslash and an n")
         for name, options, held, limits in QUEUES:
             found = self.scripts(options, held)
             self.assertLessEqual(set(limits), set(found), name)

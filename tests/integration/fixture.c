@@ -450,7 +450,7 @@ void fixture_break(quorlock_client *client, const char *key, struct seen_report 
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_client_break(client, key, on_report, seen), QUORLOCK_OK);
+    assert_status(quorlock_client_break(client, key, NULL, on_report, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
 }

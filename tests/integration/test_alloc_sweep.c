@@ -50,7 +50,7 @@ static void inspect_and_break(quorlock_client *client, const char *key)
         await_count(&report.calls, 1, GENEROUS_MS, "inspect of a node");
     }
     report.calls = 0;
-    if (started(quorlock_client_break_owner(client, key, "nobody", on_report, &report))) {
+    if (started(quorlock_client_break(client, key, "nobody", on_report, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "break");
     }
     assert_true(report.calls <= 1);

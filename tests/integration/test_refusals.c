@@ -93,8 +93,7 @@ SERVERS_TEST(a_closed_client_says_so_first)
     assert_status(quorlock_lock_cancel(lock), QUORLOCK_ERR_CLOSED);
     assert_status(quorlock_client_inspect(client, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
     assert_status(quorlock_client_inspect_node(client, 99, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
-    assert_status(quorlock_client_break(client, NULL, NULL, NULL), QUORLOCK_ERR_CLOSED);
-    assert_status(quorlock_client_break_owner(client, "key", "me", NULL, NULL), QUORLOCK_ERR_CLOSED);
+    assert_status(quorlock_client_break(client, "key", "me", NULL, NULL), QUORLOCK_ERR_CLOSED);
     assert_status(quorlock_client_list(client, "", NULL, NULL), QUORLOCK_ERR_CLOSED);
     assert_status(quorlock_client_bootstrap(client, &(struct quorlock_bootstrap_options){.size = 1}, NULL, NULL),
                   QUORLOCK_ERR_CLOSED);
@@ -195,8 +194,9 @@ CLIENT_TEST(bad_arguments_of_a_report)
     assert_status(quorlock_client_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report),
                   QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "counted from 0"));
-    assert_status(quorlock_client_break(fixture.client, "quorlock:guard", on_report, &report), QUORLOCK_ERR_INVAL);
-    assert_status(quorlock_client_break_owner(fixture.client, "key", "", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_break(fixture.client, "quorlock:guard", NULL, on_report, &report),
+                  QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_break(fixture.client, "key", "", on_report, &report), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "owner: give the whole token of a holder"));
     assert_status(quorlock_client_list(fixture.client, NULL, NULL, NULL), QUORLOCK_ERR_INVAL);
 }

@@ -738,13 +738,13 @@ BLOCKING_TEST(a_key_is_inspected_and_broken)
     assert_int_equal(reported.any, 1);
     assert_true(reported.held >= 2);
     assert_string_equal(reported.holder, result.token);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_OK);
     assert_true(reported.broken >= 2);
     assert_int_equal(quorlock_sync_client_inspect(sync_client, "", read_report, &reported), QUORLOCK_ERR_INVAL);
     assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_break(NULL, "key", read_report, &reported), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_break(NULL, "key", NULL, read_report, &reported), QUORLOCK_ERR_INVAL);
     assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", read_report, &reported), QUORLOCK_ERR_CLOSED);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_ERR_CLOSED);
     assert_int_equal(reported.calls, 3);
     quorlock_sync_lock_free(lock);
 }

@@ -648,7 +648,7 @@ void callbacks_are_lambdas(const client_options &nodes)
                 CHECK(granted.status == 0);
                 said += "second ";
                 CHECK(quorlock_client_break(
-                          client.get(), "async", [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+                          client.get(), "async", nullptr, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
             });
         });
         std::error_code code;

@@ -4,8 +4,15 @@
 
 #include "world.h"
 
-/* actions_begin, actions_end - a run. actions_server, actions_holder: one action of a server, or of who holds, where
- * they are asked for. */
+/*
+ * actions_begin   - print the head of the run's trace
+ * actions_end     - print its end
+ * actions_server  - print an action of a server
+ * actions_replied - print a reply of a server to a script
+ * actions_holder  - print an action of a holder
+ *
+ * Nothing is printed unless the world's `actions` is set.
+ */
 void actions_begin(const struct world *, enum plan_bias);
 void actions_end(const struct world *);
 void actions_server(const struct site *, const char *what);

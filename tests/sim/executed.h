@@ -4,5 +4,5 @@
 
 #include "world.h"
 
-/* executed_events - what happens on that server is told to them. */
+/* executed_events - return the callbacks by which the judge sees what happens on that server. */
 const struct model_events *executed_events(struct world *, uint32_t server);

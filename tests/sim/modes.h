@@ -4,7 +4,7 @@
 
 #include "world.h"
 
-/* modes_waited - its wait is over, or goes on: there may be a bound. */
+/* modes_waited - check how long the actor has waited, if its wait has a bound. */
 void modes_waited(struct actor *);
-/* modes_table - the longest waits in all scenes; prints, and returns whether they are within their bounds. */
+/* modes_table - print the longest waits of all scenes; return whether they are within their bounds. */
 bool modes_table(struct world *, FILE *);

@@ -4,12 +4,13 @@
 
 #include "world.h"
 
-/* passing_hand_on - detach the lock, now and then where the plan is of that. False: it is to be released. */
+/* passing_hand_on - detach the lock now and then, if the plan has that. False: release it. */
 bool passing_hand_on(struct actor *);
 /* passing_take - return a token that the actor is to adopt, or NULL. */
 const char *passing_take(struct actor *);
-/* passing_refused - the acquire has failed. passing_adopted: the actor has adopted its token. */
+/* passing_refused - the adoption has failed: offer the token again, unless it is lost.
+ * passing_adopted - the actor has adopted its token. */
 void passing_refused(struct actor *, int status);
 void passing_adopted(struct actor *);
-/* passing_may_stand - that token's keys may stand on servers although nobody holds them. */
+/* passing_may_stand - return whether servers may have the token's keys although nobody holds them. */
 bool passing_may_stand(const struct world *, uint64_t token_hash);

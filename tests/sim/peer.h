@@ -4,5 +4,5 @@
 
 #include "world.h"
 
-/* peer_takes - a plain peer asks for the fault's key, and gives it back later. */
+/* peer_takes - let a plain peer ask for the fault's key, and release it later. */
 void peer_takes(struct world *, const struct plan_fault *);

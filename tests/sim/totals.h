@@ -133,8 +133,8 @@ struct totals {
     uint64_t most_requests; /* of a run, in hundredths of what it may have */
 };
 
-/* totals_outside - an invariant was violated where it is not promised. */
+/* totals_outside - count a violation where the invariant is not promised. */
 void totals_outside(struct totals *, bool overlap);
 void totals_print(const struct totals *, FILE *);
-/* totals_complete - did everything happen that must? Names what did not. */
+/* totals_complete - return whether everything has happened that must, and print what has not. */
 bool totals_complete(const struct totals *, FILE *);

@@ -697,7 +697,9 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
     promise->flood = reconfigure;
     switch (kind) {
     case PROMISE_INSPECT: status = quorlock_client_inspect(client->client, world->keys[key], on_report, promise); break;
-    case PROMISE_BREAK: status = quorlock_client_break(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_BREAK:
+        status = quorlock_client_break(client->client, world->keys[key], NULL, on_report, promise);
+        break;
     case PROMISE_EXAMINE: status = quorlock_client_doctor(client->client, on_examination, promise); break;
     case PROMISE_BOOTSTRAP: status = quorlock_client_bootstrap(client->client, &options, on_report, promise); break;
     default: break;

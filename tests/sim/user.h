@@ -4,15 +4,16 @@
 
 #include "world.h"
 
-/* user_open - makes the client of that index; tried again where memory is out. */
+/* user_open - make the client, and try again while there is no memory. */
 void user_open(struct user_client *);
-/* user_close - false: it was closed already. */
+/* user_close - close the client. False: it was closed already. */
 bool user_close(struct user_client *, bool inside);
-void user_forget(struct user_client *); /* its process has ended */
-/* user_wait_ms - a node timeout of the client's that is not a lock's. */
+/* user_forget - the process of the client has ended: forget its promises. */
+void user_forget(struct user_client *);
+/* user_timeout_ms, user_connect_ms - return the client's node timeout, and connect timeout. */
 uint32_t user_timeout_ms(const struct world *, uint32_t client);
 uint32_t user_connect_ms(const struct world *, uint32_t client);
-/* What actors call: the library's status, promises kept in mind. */
+/* What actors call. Each returns the library's status, and remembers the callback that is promised. */
 int user_new(struct actor *);
 int user_acquire(struct actor *, const char *adopts); /* a token; NULL: it acquires */
 int user_detach(struct actor *, char ret_token[128]);
@@ -24,8 +25,11 @@ int user_inspect(struct user_client *, uint32_t key);
 int user_break(struct user_client *, uint32_t key);
 int user_examine(struct user_client *);
 int user_bootstrap(struct user_client *, bool reconfigure);
-/* user_promise - a new one; NULL: there are too many. user_kept: its callback has come; false: the process has
- * ended, nothing counts. user_drop: the call failed. */
+/*
+ * user_promise - make a promise; NULL: there are too many
+ * user_kept    - its callback runs: the promise is kept. False: the process has ended, and nothing counts
+ * user_drop    - the call failed: nothing is promised
+ */
 struct promise *user_promise(struct world *, uint32_t client, struct actor *, enum promise_kind, uint64_t bound_us);
 bool user_kept(struct promise *);
 void user_drop(struct promise *);

@@ -453,16 +453,16 @@ struct world {
     bool actions; /* the run is printed as actions of the model */
 };
 
-/* world_open, world_close - memory that serves many runs. */
+/* world_open, world_close - allocate and free memory that serves many runs. */
 void world_open(struct world *);
 void world_close(struct world *);
-/* world_run - one whole run; true where nothing was violated. Totals are added to. */
+/* world_run - run the plan, and add to the totals; return whether no invariant was violated. */
 bool world_run(struct world *, const struct plan *, struct totals *);
-/* world_full_key - as it stands on the servers. */
+/* world_full_key - return the key as it is on the servers. */
 const char *world_full_key(const struct world *, uint32_t key);
-/* world_key_index - of the name of a key on a server; NOBODY: it is none of the plan's. */
+/* world_key_index - return the index of a key of the servers. NOBODY: the plan does not have it. */
 uint32_t world_key_index(const struct world *, const char *key, size_t length);
-/* world_mix - this happened now: the same seed must give the same hash. */
+/* world_mix - add an event to the hash of the run. The same seed must give the same hash. */
 void world_mix(struct world *, uint64_t what);
 uint64_t world_hash(const void *bytes, size_t length);
 static inline uint64_t world_now(const struct world *world)

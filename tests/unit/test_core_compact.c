@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/compact.h"
+#include "core/state.h"
 #include "fixture.h"
 
 #define HOUR_US UINT64_C(3600000000)
@@ -260,4 +261,256 @@ CORE_TEST(a_connection_that_is_made_again_is_not_waited_for_by_what_was_compact)
     fixture_expect(f, CORE_NOTIFY_RELEASED, CORE_OK);
     fixture_acquire(f);
     fixture_expect_alone(f, 1);
+}
+
+/* ---- the record, member by member ---- */
+
+/* A lock of four nodes, of which all said yes at different times. */
+static struct core_compact *record_of(struct fixture *f, bool renews)
+{
+    struct core_config config = fixture_config(4, 3);
+    struct core_compact *record;
+
+    if (!renews) config.holder.renew_us = CORE_NEVER;
+    fixture_open_config(f, &config);
+    fixture_grant(f);
+    record = calloc(1, core_compact_size(&f->config));
+    assert_non_null(record);
+    assert_true(core_compact(f->lock, f->now_us, record));
+    return record;
+}
+
+CORE_TEST(a_lock_comes_back_from_its_record_as_it_was)
+{
+    struct core_compact *record = record_of(f, true);
+    struct core_node before[4];
+    uint64_t lease_us;
+    uint32_t rounds;
+
+    assert_int_equal(fixture_extend(f, 5000 * MS), CORE_OK);
+    fixture_answers(f, OP_EXTEND, "yyym");
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
+    fixture_answers(f, OP_REPAIR, "...e");
+    f->lock->waiters = 7;
+    f->lock->nodes[1].doubt.overdue = f->lock->nodes[2].doubt.unfit = true;
+    f->srtt_us = 900;
+    assert_true(core_compact(f->lock, f->now_us, record));
+    memcpy(before, f->lock->nodes, sizeof(before));
+    lease_us = core_lease_us(f->lock);
+    rounds = core_rounds(f->lock);
+    expand(f, record);
+    free(record);
+    assert_int_equal(core_lease_us(f->lock), lease_us);
+    assert_int_equal(core_rounds(f->lock), rounds);
+    assert_int_equal(f->lock->waiters, 7);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct core_node *node = &f->lock->nodes[i];
+
+        assert_int_equal(node->vote, before[i].vote);
+        assert_int_equal(node->fault, before[i].fault);
+        assert_int_equal(node->gone, before[i].gone);
+        assert_int_equal(node->extended, before[i].extended);
+        assert_int_equal(node->doubt.overdue, before[i].doubt.overdue);
+        assert_int_equal(node->doubt.unfit, before[i].doubt.unfit);
+        if (i < 3) assert_int_equal(node->key.sent_us, before[i].key.sent_us);
+        assert_int_equal(node->key.valid_until_us, before[i].key.valid_until_us);
+        assert_int_equal(node->srtt_us, 900);
+    }
+    assert_true(f->lock->nodes[3].gone);
+}
+
+/* Before the first renewal no key was extended; servers' reports of changes are then of our own SET. */
+CORE_TEST(a_yes_of_the_acquire_extended_no_key)
+{
+    struct core_compact *record = record_of(f, true);
+
+    expand(f, record);
+    assert_false(f->lock->nodes[0].extended);
+    record->renewed = true;
+    record->nodes[1].vote = CORE_VOTE_FAILED;
+    expand(f, record);
+    assert_true(f->lock->nodes[0].extended);
+    assert_false(f->lock->nodes[1].extended);
+    free(record);
+}
+
+/* Two locks that are made from records at one moment draw different pauses. */
+CORE_TEST(a_lock_from_a_record_draws_by_its_token)
+{
+    struct core_compact *record = record_of(f, true);
+    uint64_t state;
+
+    expand(f, record);
+    state = f->lock->jitter.state;
+    memset(record->token.bytes, 0x5a, sizeof(record->token.bytes));
+    expand(f, record);
+    assert_int_not_equal(f->lock->jitter.state, state);
+    state = f->lock->jitter.state;
+    record->base_us++;
+    expand(f, record);
+    assert_int_not_equal(f->lock->jitter.state, state);
+    free(record);
+}
+
+/* Each of these members, changed alone, is something under way. */
+CORE_TEST(anything_under_way_keeps_a_lock_expanded)
+{
+    struct core_compact *record = record_of(f, true);
+    size_t size = core_size(4);
+    char *quiet = malloc(size);
+    struct core_lock *lock = f->lock;
+
+    assert_non_null(quiet);
+    memcpy(quiet, lock, size);
+#define UNDER_WAY(change)                                                                                              \
+    do {                                                                                                               \
+        memcpy(lock, quiet, size);                                                                                     \
+        assert_true(core_compact(lock, f->now_us, record));                                                            \
+        change;                                                                                                        \
+        assert_false(core_compact(lock, f->now_us, record));                                                           \
+    } while (false)
+    UNDER_WAY(lock->phase = CORE_GRANTED);
+    UNDER_WAY(lock->owing = 1);
+    UNDER_WAY(lock->release.attempt = 1);
+    UNDER_WAY(lock->pending.kinds = 1);
+    UNDER_WAY(lock->hold.extend_lease_us = lock->lease_us);
+    UNDER_WAY(lock->hold.round_waits = true);
+    UNDER_WAY(lock->hold.repair_waits = true);
+    UNDER_WAY(lock->hold.looks = true);
+    UNDER_WAY(lock->hold.round_state = ROUND_DECIDED);
+    UNDER_WAY(lock->hold.renew_failures = 1);
+    UNDER_WAY(lock->nodes[0].vote = CORE_VOTE_PENDING);
+    UNDER_WAY(lock->nodes[0].vote = CORE_VOTE_NONE);
+    UNDER_WAY((lock->hold.round = 1, lock->nodes[0].vote = CORE_VOTE_PENDING));
+    UNDER_WAY(lock->nodes[0].open = true);
+    UNDER_WAY(lock->nodes[0].key.stepped_us = f->now_us);
+    UNDER_WAY(lock->nodes[0].key.sent_us = lock->hold.renew_at_us + 1);
+    UNDER_WAY(lock->nodes[0].key.valid_until_us++);
+    UNDER_WAY(lock->hold.validity_us++);
+    UNDER_WAY(lock->lease_us++);
+    UNDER_WAY(lock->lease_us = ((uint64_t)UINT32_MAX + 1) * MS);
+    /* A node that a renewal did not ask is no late vote; a step is nothing to a lock that is lost. */
+    memcpy(lock, quiet, size);
+    lock->hold.round = 1;
+    lock->nodes[3].vote = CORE_VOTE_NONE;
+    assert_true(core_compact(lock, f->now_us, record));
+    memcpy(lock, quiet, size);
+    lock->phase = CORE_LOST;
+    lock->hold.loss = CORE_LOSS_GONE;
+    lock->hold.renew_failures = 3;
+    lock->nodes[0].key.stepped_us = f->now_us;
+    lock->hold.validity_us++;
+    assert_true(core_compact(lock, f->now_us, record));
+    assert_int_equal(record->nodes[0].age_us, CORE_COMPACT_NO_YES);
+    assert_false(core_compact_holds(record));
+    assert_int_equal(core_compact_valid_us(record, &f->config, f->now_us), 0);
+    memcpy(lock, quiet, size);
+    free(quiet);
+    free(record);
+}
+
+CORE_TEST(the_validity_of_a_record_ends_with_its_loss)
+{
+    struct core_compact *record = record_of(f, true);
+    uint64_t lost_at_us = core_compact_lost_at(record, &f->config);
+
+    assert_int_equal(core_compact_valid_us(record, &f->config, lost_at_us - 1), 64 * MS + 1);
+    assert_int_equal(core_compact_valid_us(record, &f->config, lost_at_us), 0);
+    core_compact_lose(record, &f->config, f->now_us);
+    assert_int_equal(core_compact_valid_us(record, &f->config, f->now_us), 0);
+    assert_false(core_compact_drop_yes(record, 0, 0));
+    record->nodes[0].age_us = CORE_COMPACT_NO_YES;
+    assert_false(core_compact_drop_yes(record, 0, CORE_NEVER));
+    free(record);
+}
+
+/* ---- does the record need a repair? ---- */
+
+static void change_nodes(const struct fixture *f, struct core_node_change *nodes, enum node_state state)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        nodes[i] = (struct core_node_change){.index = i, .state = i == 3 ? state : NODE_READY, .generation = 1};
+    }
+    (void)f;
+}
+
+CORE_TEST(a_record_wants_a_repair_for_a_node_that_may_lack_the_key)
+{
+    static const struct {
+        enum node_state state;
+        uint32_t life_ms; /* after the grant */
+        bool renewed, there, yes, repaired;
+        bool wants;
+    } rows[] = {
+        {NODE_READY, 0, false, true, true, false, false},
+        {NODE_READY, 1, false, true, true, false, true}, /* another life */
+        {NODE_DOWN, 1, false, true, true, false, false}, /* but out of reach */
+        {NODE_QUARANTINED, 0, false, false, false, false, true},
+        {NODE_QUARANTINED, 0, true, false, false, false, false},
+        {NODE_QUARANTINED, 0, false, true, false, false, false},
+        {NODE_QUARANTINED, 0, false, false, true, false, false},
+        {NODE_READY, 0, false, false, false, false, false},
+        {NODE_READY, 0, true, true, false, true, true}, /* a repair is to be confirmed */
+        {NODE_DOWN, 0, true, true, false, true, false},
+    };
+    struct core_compact *record = record_of(f, true);
+    struct core_node_change nodes[4];
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        uint64_t at_us;
+
+        change_nodes(f, nodes, rows[i].state);
+        nodes[3].life_us = f->now_us + rows[i].life_ms * MS;
+        record->renewed = rows[i].renewed;
+        record->nodes[3] = (struct core_compact_node){.age_us = rows[i].yes ? 0 : CORE_COMPACT_NO_YES,
+                                                      .vote = rows[i].repaired ? CORE_VOTE_REPAIRED : CORE_VOTE_YES,
+                                                      .there = rows[i].there};
+        if (rows[i].yes) record->nodes[3].age_us = record->nodes[0].age_us;
+        at_us = core_compact_repair_at(record, &f->config, nodes, f->now_us);
+        assert_int_equal(at_us != CORE_NEVER, rows[i].wants);
+        if (rows[i].wants) assert_in_range(at_us, f->now_us, f->now_us + 300 * MS);
+        core_expand(f->lock, &f->config, record, nodes, f->now_us);
+        assert_int_equal(f->lock->hold.repair_at_us, rows[i].wants ? f->now_us : CORE_NEVER);
+        /* Another life has not confirmed anything. */
+        assert_int_equal(f->lock->hold.repaired, rows[i].repaired && rows[i].life_ms == 0);
+    }
+    record->nodes[3].vote = CORE_VOTE_REPAIRED;
+    change_nodes(f, nodes, NODE_READY);
+    nodes[0].life_us = f->now_us + 1;
+    core_expand(f->lock, &f->config, record, nodes, f->now_us);
+    assert_false(f->lock->hold.repaired);
+    free(record);
+}
+
+CORE_TEST(a_record_without_renewal_or_hold_wants_no_repair)
+{
+    struct core_compact *record = record_of(f, false);
+    struct core_node_change nodes[4];
+
+    change_nodes(f, nodes, NODE_READY);
+    nodes[0].life_us = f->now_us + 1;
+    assert_int_equal(core_compact_repair_at(record, &f->config, nodes, f->now_us), CORE_NEVER);
+    free(record);
+    record = record_of(f, true);
+    assert_int_not_equal(core_compact_repair_at(record, &f->config, nodes, f->now_us), CORE_NEVER);
+    core_compact_lose(record, &f->config, f->now_us);
+    assert_int_equal(core_compact_repair_at(record, &f->config, nodes, f->now_us), CORE_NEVER);
+    free(record);
+}
+
+CORE_TEST(repairs_of_many_records_are_spread)
+{
+    struct core_compact *record = record_of(f, true);
+    struct core_node_change nodes[4];
+    uint64_t first_us;
+    uint64_t other_us;
+
+    change_nodes(f, nodes, NODE_READY);
+    nodes[0].life_us = f->now_us + 1;
+    first_us = core_compact_repair_at(record, &f->config, nodes, f->now_us);
+    memset(record->token.bytes, 0x5a, sizeof(record->token.bytes));
+    other_us = core_compact_repair_at(record, &f->config, nodes, f->now_us);
+    assert_int_not_equal(first_us, other_us);
+    assert_int_not_equal(core_compact_repair_at(record, &f->config, nodes, f->now_us + 1), other_us + 1);
+    free(record);
 }

@@ -254,7 +254,7 @@ class Client(Connection):
         With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report,
         `broken` marks the nodes where a key was deleted."""
         whose = None if owner is None else encode(owner, "the owner")
-        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_break_owner", key, whose))
+        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_break", key, whose))
         return found
 
     def metrics(self) -> str:

@@ -105,7 +105,7 @@ FUNCTIONS = {
     "quorlock_sync_client_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
     "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_sync_client_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
-    "quorlock_sync_client_break_owner": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_sync_client_break": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
                               c_size_t),
     "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),
