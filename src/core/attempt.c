@@ -152,7 +152,6 @@ static void attempt_begin(struct core_lock *lock, struct step *step, enum wait_v
     attempt->arbiter_late = lock->wait.arbiter_late;
     lock->wait.arbiter_late = false;
     fence_begin(lock, step);
-    lock->awaits_room = WAIT_STAY;
     lock->wait.notice = NOTICE_NONE;
     lock->wait.heard = 0;
     lock->wait.in_vain = false;
@@ -243,10 +242,9 @@ static bool was_cut_off(const struct core_lock *lock, const struct step *step, i
     if (status != CORE_NOQUORUM || lock->acquire.attempts > 1 || step->now_us >= until_us) return false;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         voted += node->vote == CORE_VOTE_YES || node->vote == CORE_VOTE_OTHER;
-        cut += node->vote == CORE_VOTE_FAILED && node->asked.cut &&
-               (node->state == NODE_READY || node->state == NODE_CONNECTING);
+        cut += node->asked.cut && (node->state == NODE_READY || node->state == NODE_CONNECTING);
     }
-    return cut > 0 && cut + voted >= lock->config->quorum;
+    return cut + voted >= lock->config->quorum;
 }
 
 /* Rule 7.4: another slot may be free, so try it at once. Each attempt rules out a slot, so the search ends. Rule 9.7:
@@ -363,7 +361,7 @@ static uint64_t hopeless_at(const struct core_lock *lock, const struct vote_tall
 
     /* An acquire that tries once, and an adoption, have no later attempt, so they wait for late votes. */
     if (lock->config->holder.wait_us == 0 || lock->acquire.adopts) return CORE_NEVER;
-    if (tally->other == 0 || tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
+    if (tally->yes >= quorum || tally->yes + tally->other < quorum) return CORE_NEVER;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool comes = node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
 
@@ -469,7 +467,7 @@ static bool judge_arbiter(struct core_lock *lock, struct step *step)
     switch (lock->attempt.plan.on_silence) {
     case SILENCE_ASKS_REST: attempt_ask_others(lock, step); break;
     case SILENCE_ASKS_NEXT: ask_next(lock, step); break;
-    case SILENCE_BEGINS_ANEW: begin_anew(lock, step); return false;
+    case SILENCE_BEGINS_ANEW: begin_anew(lock, step); break;
     }
     return lock->attempt.stage != ATTEMPT_ASKS_ARBITER;
 }
@@ -529,7 +527,6 @@ void attempt_on_room(struct core_lock *lock, struct step *step)
 {
     enum wait_verdict queued = lock->awaits_room;
 
-    if (step->random == NULL) return;
     lock->awaits_room = WAIT_STAY;
     attempt_try(lock, step, queued);
 }
@@ -548,7 +545,6 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
         lock->id.fence = 0;
     }
     lock->lease_us = lock->config->lease_us;
-    lock->awaits_room = WAIT_STAY;
     lock->wait = (struct wait){.poll_at_us = CORE_NEVER, .retry_at_us = CORE_NEVER};
     lock->belief = (struct belief){0};
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
@@ -600,7 +596,7 @@ static bool still_asks(const struct core_lock *lock, const struct step *step)
 {
     if (lock->phase == CORE_ASKING) return lock->attempt.stage == ATTEMPT_ASKS_ALL;
     if (lock->phase != CORE_GRANTED && lock->phase != CORE_HELD) return false;
-    return lock->hold.round == 0 && !step->no_attempt;
+    return !step->no_attempt;
 }
 
 void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t index)
@@ -622,7 +618,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
     }
     if (asking) {
         /* While the arbiter alone is asked another node may come back before its vote is needed. */
-        if (node->state != NODE_READY && node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
+        if (node->state != NODE_CONNECTING && node->vote == CORE_VOTE_NONE &&
             (lock->attempt.stage != ATTEMPT_ASKS_ARBITER || index == lock->attempt.plan.first)) {
             core_vote_failed(node, node->down_fault);
         }

@@ -258,7 +258,7 @@ static void core_on_reply(struct core_lock *lock, struct step *step, const struc
         return;
     } else if (reply->tag.op == OP_INTEND) {
         intent_on_reply(lock, reply);
-    } else if ((reply->tag.op == OP_EXTEND && reply->tag.round > 0) || reply->tag.op == OP_REPAIR) {
+    } else if (reply->tag.round > 0) {
         hold_on_reply(lock, step, reply);
     } else {
         attempt_on_reply(lock, step, reply);
