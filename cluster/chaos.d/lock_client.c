@@ -93,7 +93,8 @@ static bool is_plain(const struct user *user)
 
 static int ask(struct user *user)
 {
-    struct quorlock_lock_options options = {.wait_ms = user->wait_ms, .permits = user->permits};
+    struct quorlock_lock_options options = {.wait_ms = user->wait_ms > 0 ? user->wait_ms : QUORLOCK_TRY_ONCE,
+                                            .permits = user->permits};
 
     if (user->chaos->options.mixed) {
         options.fair = user->permits == 0 && ONE_IN(user->chaos, 3);
@@ -113,7 +114,7 @@ static void on_adopted(quorlock_lock *lock, const struct quorlock_result *result
 
 static void pass_on(struct user *user)
 {
-    struct quorlock_lock_options options = {.wait_ms = 0};
+    struct quorlock_lock_options options = {.wait_ms = QUORLOCK_TRY_ONCE};
     quorlock_lock *former = user->lock;
     const char *token;
 

@@ -109,6 +109,7 @@ static bool operate(struct user *user)
     struct history_access access = {.subject = &user->subject};
 
     asked.wait_ms = options_pick(&user->seed, options.wait_ms);
+    if (asked.wait_ms == 0) asked.wait_ms = QUORLOCK_TRY_ONCE;
     user->subject.key = options.keys[options_draw(&user->seed) % options.n_keys];
     user->lost = false;
     if (quorlock_sync_lock_new(&user->lock, client, &user->subject.key, 1, &asked, NULL, 0) != 0) return false;

@@ -100,6 +100,7 @@ static void operate(quorlock_sync_client *client, const char *key)
 
     options.lease_ms = pick_ms(SETTING("LEASE_MS"));
     options.wait_ms = pick_ms(SETTING("WAIT_MS"));
+    if (options.wait_ms == 0) options.wait_ms = QUORLOCK_TRY_ONCE;
     if (quorlock_sync_lock_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
     say("invoke", key, "%s", "");
     if (quorlock_sync_lock_acquire(lock, &result) == 0)

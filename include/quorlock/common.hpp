@@ -136,11 +136,7 @@ struct lock_options {
 
 namespace detail
 {
-#ifdef QUORLOCK_TRY_ONCE
 inline constexpr std::uint32_t try_once = QUORLOCK_TRY_ONCE, no_limit = 0;
-#else
-inline constexpr std::uint32_t try_once = 0, no_limit = QUORLOCK_WAIT_FOREVER;
-#endif
 inline constexpr milliseconds longest{UINT32_MAX - 1};
 
 inline std::uint32_t wait_of(milliseconds time) noexcept

@@ -93,7 +93,7 @@ enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LO
 #define QUORLOCK_LEASE_MS_MAX     86400000u /* one day */
 #define QUORLOCK_LEASE_MS_DEFAULT 30000u    /* default of a lease, and of a client's max_lease_ms */
 #define QUORLOCK_TIMEOUT_MS_MAX   60000u    /* one minute */
-#define QUORLOCK_WAIT_FOREVER     UINT32_MAX
+#define QUORLOCK_TRY_ONCE         UINT32_MAX
 #define QUORLOCK_RENEW_NEVER      UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
 #define QUORLOCK_PERMITS_MAX      64
@@ -165,7 +165,7 @@ struct quorlock_client_options {
 struct quorlock_lock_options {
     size_t size;
     uint32_t lease_ms;       /* at most max_lease_ms; default QUORLOCK_LEASE_MS_DEFAULT, or max_lease_ms if less */
-    uint32_t wait_ms;        /* longest wait of an acquire; 0: it tries once; QUORLOCK_WAIT_FOREVER: no limit */
+    uint32_t wait_ms;        /* longest wait of an acquire; default: no limit; QUORLOCK_TRY_ONCE */
     uint32_t renew_ms;       /* longest time between two renewals; default a third of the lease; QUORLOCK_RENEW_NEVER */
     uint32_t min_valid_ms;   /* least validity with which a grant counts; default 0 */
     uint32_t lost_margin_ms; /* a loss is reported so long before validity ends; default: 2 x drift, at least 10 */

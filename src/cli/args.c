@@ -57,7 +57,7 @@ static int set_flag(const struct given *given)
 /* set_now - set the wait of -n. */
 static int set_now(const struct given *given)
 {
-    *(uint32_t *)given->setting = 0;
+    *(uint32_t *)given->setting = QUORLOCK_TRY_ONCE;
     return 0;
 }
 

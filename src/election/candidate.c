@@ -243,7 +243,6 @@ static int make_lock(struct quorlock_candidate *candidate, const char *name)
 {
     const struct quorlock_candidate_options *given = &candidate->options;
     const struct quorlock_lock_options options = {.size = sizeof(options),
-                                                  .wait_ms = QUORLOCK_WAIT_FOREVER,
                                                   .lease_ms = given->lease_ms,
                                                   .renew_ms = given->renew_ms,
                                                   .lost_margin_ms = given->lost_margin_ms,

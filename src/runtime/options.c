@@ -522,6 +522,13 @@ static void config_check(const struct core_config *config)
 }
 
 /* Rule 4.6. */
+/* The core's zero is another one: it tries once. */
+static uint64_t wait_us(uint32_t wait_ms)
+{
+    if (wait_ms == 0) return CORE_NEVER;
+    return wait_ms == QUORLOCK_TRY_ONCE ? 0 : (uint64_t)wait_ms * MS;
+}
+
 int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_lock_options *given, struct caller_error *error)
@@ -550,7 +557,7 @@ int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_opti
     config.lease_us = (uint64_t)options.lease_ms * MS;
     config.holder.renew_us = renew_us_of(config.lease_us, options.renew_ms);
     config.holder.renew_grid_us = renew_grid_us(config.holder.renew_us);
-    config.holder.wait_us = options.wait_ms == QUORLOCK_WAIT_FOREVER ? CORE_NEVER : (uint64_t)options.wait_ms * MS;
+    config.holder.wait_us = wait_us(options.wait_ms);
     config.holder.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.holder.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;

@@ -78,11 +78,14 @@ int given_choice(const struct given *given)
 
 static int set_wait(const struct given *given)
 {
-    bool now = strcmp(given->value, "0") == 0;
+    uint32_t *wait_ms = given->setting;
+    int status = 0;
 
-    if (!now && strcmp(given->value, "forever") != 0) return given_duration(given, 0, UINT32_MAX - 1);
-    *(uint32_t *)given->setting = now ? 0 : QUORLOCK_WAIT_FOREVER;
-    return 0;
+    *wait_ms = 0;
+    if (strcmp(given->value, "forever") == 0) return 0;
+    if (strcmp(given->value, "0") != 0) status = given_duration(given, 0, UINT32_MAX - 1);
+    if (status == 0 && *wait_ms == 0) *wait_ms = QUORLOCK_TRY_ONCE;
+    return status;
 }
 
 static int set_switch(const struct given *given)
@@ -243,10 +246,8 @@ int values_set(struct values *values, const char *key, const char *name, char *v
 
 struct values values_begin(void)
 {
-    return (struct values){.client.size = sizeof(struct quorlock_client_options),
-                           .wait_ms = QUORLOCK_WAIT_FOREVER,
-                           .in_flight = BENCH_IN_FLIGHT,
-                           .seconds = BENCH_SECONDS};
+    return (struct values){
+        .client.size = sizeof(struct quorlock_client_options), .in_flight = BENCH_IN_FLIGHT, .seconds = BENCH_SECONDS};
 }
 
 void values_nodes(struct quorlock_client_options *options, const char **nodes, char *list)

@@ -248,7 +248,6 @@ static quorlock_lock *lock_on(struct bench *bench, const char *key, uint32_t per
 {
     struct quorlock_lock_options options = {.size = sizeof(options),
                                             .lease_ms = bench->lease_ms,
-                                            .wait_ms = QUORLOCK_WAIT_FOREVER,
                                             .permits = permits,
                                             .fair = bench->fair,
                                             .shared = shared};

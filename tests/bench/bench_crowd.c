@@ -83,7 +83,6 @@ static quorlock_lock *crowd_lock(const struct crowd *crowd, quorlock_client *cli
     static const char *const keys[] = {KEY};
     struct quorlock_lock_options options = {.size = sizeof(options),
                                             .lease_ms = crowd->lease_ms,
-                                            .wait_ms = QUORLOCK_WAIT_FOREVER,
                                             .fair = crowd->fair,
                                             .shared = shared ? QUORLOCK_SHARED_ALL : 0};
     quorlock_lock *lock = NULL;

@@ -131,8 +131,7 @@ static void on_acquired(quorlock_lock *lock, const struct quorlock_result *resul
 
 static void take(struct held *held)
 {
-    struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = held->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = held->lease_ms};
 
     held->locks = malloc(held->n_locks * sizeof(*held->locks));
     if (held->locks == NULL) program_fail("no memory");

@@ -87,8 +87,7 @@ static bool input_ended(void)
 
 int main(int argc, char **argv)
 {
-    struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *lock = NULL;
     bool refreshes;

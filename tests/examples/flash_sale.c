@@ -50,8 +50,7 @@ static bool buy(const quorlock_sync_lock *lock, sqlite3 *db)
 
 static void *buyer(void *arg)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     const struct shop *shop = arg;
     struct quorlock_sync_result result = {.size = sizeof(result)};
     sqlite3 *db = account_open(shop->database);

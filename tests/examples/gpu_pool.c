@@ -69,8 +69,7 @@ static uint64_t number_of(const char *name)
 
 int main(int argc, char **argv)
 {
-    struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS, .fencing = 1};
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *permit = NULL;
     bool done = true;

@@ -42,8 +42,7 @@ static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void 
 
 void keeper_begin(struct keeper *keeper, const struct quorlock_loop *loop, const char *const *nodes, size_t n_nodes)
 {
-    const struct quorlock_lock_options lease = {
-        .size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
     const char *const key = "daemon";
     char error[256] = "";
     const struct quorlock_client_options options = {.size = sizeof(options),

@@ -147,7 +147,6 @@ int main(int argc, char **argv)
     const struct quorlock_lock_options options = {
         .size = sizeof(options),
         .lease_ms = LEASE_MS,
-        .wait_ms = QUORLOCK_WAIT_FOREVER,
         .fencing = 1,
     };
     const char *key = "account";

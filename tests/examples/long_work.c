@@ -33,8 +33,7 @@ static bool work(const quorlock_sync_lock *lock, unsigned work_ms)
 
 int main(int argc, char **argv)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *lock = NULL;

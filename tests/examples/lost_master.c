@@ -111,7 +111,7 @@ static void on_acquired(quorlock_lock *lock, const struct quorlock_result *resul
     say("refused status=%s quarantined=%u: %s", quorlock_status_name(result->status), quarantined(result),
         result->text);
     quorlock_lock_free(lock);
-    worker_acquire(worker, QUORLOCK_WAIT_FOREVER);
+    worker_acquire(worker, 0);
 }
 
 static void worker_acquire(struct worker *worker, uint32_t wait_ms)
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
     if (worker.input == NULL) die("no event for stdin");
     if (argc > 3) {
         worker.client = example_client(worker.base, (const char *const *)argv + 3, (size_t)(argc - 3), guard, 0);
-        worker_acquire(&worker, 0);
+        worker_acquire(&worker, QUORLOCK_TRY_ONCE);
     } else {
         worker_enter(&worker);
     }

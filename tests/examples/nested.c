@@ -180,7 +180,7 @@ static void on_day_acquired(quorlock_lock *lock, const struct quorlock_result *r
 
 static void close_day(struct worker *worker)
 {
-    worker->day = account_lock(worker, QUORLOCK_WAIT_FOREVER, on_day_acquired);
+    worker->day = account_lock(worker, 0, on_day_acquired);
 }
 
 int main(int argc, char **argv)

@@ -48,8 +48,7 @@ static bool order(const quorlock_sync_lock *lock, sqlite3 *db, long user)
 
 static void *request_run(void *arg)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     const struct request *request = arg;
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *lock = NULL;

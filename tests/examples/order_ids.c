@@ -378,8 +378,7 @@ static void task_run(struct clerk *clerk, sqlite3 *db, long task, int64_t *ids)
 
 static void *clerk_run(void *arg)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     struct clerk *clerk = arg;
     struct office *office = clerk->office;
     sqlite3 *db = account_open(office->database);

@@ -38,8 +38,7 @@ static void serve(quorlock_sync_lock *lock, sqlite3 *db, const char *worker)
 
 int main(int argc, char **argv)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *lock = NULL;
     long students;

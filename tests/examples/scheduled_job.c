@@ -78,7 +78,7 @@ static void replica_run(const struct job *job, const char *const *nodes, size_t 
 {
     const struct quorlock_lock_options options = {.size = sizeof(options),
                                                   .lease_ms = LEASE_MS,
-                                                  .wait_ms = job->by_tick ? QUORLOCK_WAIT_FOREVER : 0,
+                                                  .wait_ms = job->by_tick ? 0 : QUORLOCK_TRY_ONCE,
                                                   .keep_ms = job->keeps ? KEEP_MS : 0};
     quorlock_sync_client *client = n_nodes > 0 ? example_open(nodes, n_nodes, 0) : NULL;
     quorlock_sync_lock *lock = n_nodes > 0 ? example_lock(client, "job", &options) : NULL;

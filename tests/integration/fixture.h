@@ -146,12 +146,23 @@ void fixture_log_in(const char *credentials, const char *database);
 quorlock_lock *fixture_lock(quorlock_client *, const char *key, const struct quorlock_lock_options *);
 quorlock_lock *fixture_lock_all(quorlock_client *, const char *const *keys, size_t n_keys,
                                 const struct quorlock_lock_options *);
+/* Most locks of the tests try once: so they have a wait_ms of their own, where 0 is QUORLOCK_TRY_ONCE, and this one no
+ * limit. fixture_wait and fixture_options turn it into that of the library. */
+#define NO_LIMIT (UINT32_MAX - 1)
+static inline uint32_t fixture_wait(uint32_t wait_ms)
+{
+    if (wait_ms == 0) return QUORLOCK_TRY_ONCE;
+    return wait_ms == NO_LIMIT ? 0 : wait_ms;
+}
+static inline struct quorlock_lock_options *fixture_options(struct quorlock_lock_options *options)
+{
+    options->wait_ms = fixture_wait(options->wait_ms);
+    return options;
+}
 /* LEASE - lock options: LEASE(1000), LEASE(1000, .renew_ms = 100). */
 #define LEASE(...)                                                                                                     \
-    &(struct quorlock_lock_options)                                                                                    \
-    {                                                                                                                  \
-        .size = sizeof(struct quorlock_lock_options), .lease_ms = __VA_ARGS__                                          \
-    }
+    fixture_options(                                                                                                   \
+        &(struct quorlock_lock_options){.size = sizeof(struct quorlock_lock_options), .lease_ms = __VA_ARGS__})
 
 void on_result(quorlock_lock *, const struct quorlock_result *, void *seen);
 void on_loss(quorlock_lock *, const struct quorlock_loss *, void *seen);

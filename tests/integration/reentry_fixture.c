@@ -29,7 +29,7 @@ quorlock_lock *lock_of(const char *owner, uint32_t lease_ms)
 
 quorlock_lock *waiter_of(const char *owner)
 {
-    return fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    return fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = owner, .wait_ms = NO_LIMIT));
 }
 
 quorlock_lock *unrenewed_of(const char *owner, uint32_t lease_ms)

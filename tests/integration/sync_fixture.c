@@ -24,7 +24,8 @@ int sync_teardown(void **state)
 
 quorlock_sync_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_ms)
 {
-    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = lease_ms, .wait_ms = wait_ms};
+    struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = lease_ms, .wait_ms = fixture_wait(wait_ms)};
     quorlock_sync_lock *lock = NULL;
     char error[TEXT_SIZE] = "";
 
@@ -46,7 +47,7 @@ void start_waiter(struct waiter *waiter)
 {
     uint64_t until_us = clock_us() + GENEROUS_US;
 
-    waiter->lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    waiter->lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_lock, waiter), 0);
     /* A release is STATE before the acquire began, BUSY since. */
     while (quorlock_sync_lock_release(waiter->lock, NULL) != QUORLOCK_ERR_BUSY) {

@@ -131,7 +131,7 @@ CLIENT_TEST(without_a_quorum_of_answers_the_token_can_be_adopted_again)
 /* The waiter of the same client hears of the adopter's release. */
 CLIENT_TEST(a_waiter_has_the_keys_after_the_last_owner)
 {
-    quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     static struct seen granted;
 
     lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS));

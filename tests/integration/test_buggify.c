@@ -105,7 +105,7 @@ BUGGIFY_TEST(acquires_end_with_noquorum_and_leave_nothing)
 
 BUGGIFY_TEST(an_acquire_that_waits_for_ever_never_ends_so)
 {
-    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
     for (int i = 0; i < 40; i++) {
         struct seen seen = {0};
@@ -118,7 +118,7 @@ BUGGIFY_TEST(an_acquire_that_waits_for_ever_never_ends_so)
 
 BUGGIFY_TEST(an_extend_ends_with_noquorum_and_the_lock_is_still_held)
 {
-    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     struct seen seen = {0}, extended = {0};
     struct seen_loss loss = {0};
     int status = QUORLOCK_OK;
@@ -138,7 +138,7 @@ BUGGIFY_TEST(an_extend_ends_with_noquorum_and_the_lock_is_still_held)
 
 BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
 {
-    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     unsigned late = 0;
 
     for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
@@ -160,7 +160,7 @@ BUGGIFY_TEST(a_late_grant_is_reported_long_after_the_nodes_have_the_key)
 
 BUGGIFY_TEST(a_slow_release_is_reported_long_after_the_key_is_gone)
 {
-    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     unsigned late = 0;
 
     for (int i = 0; i < CYCLES_MAX && late < 3; i++) {
@@ -193,7 +193,7 @@ static void check_still_taken(quorlock_client *other)
 BUGGIFY_TEST(a_loss_comes_early_and_the_lock_is_released_as_always)
 {
     quorlock_lock *lock =
-        fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .renew_ms = 50));
+        fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .renew_ms = 50));
     bool expired = false, stepped = false;
     quorlock_client *other;
 

@@ -51,7 +51,7 @@ static void end_in_hook(enum hook_deed deed)
     fixture_client(3);
     take_by_hand(3, "key", "first");
     memset(&hook, 0, sizeof(hook));
-    hook.lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    hook.lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     hook.deed = deed;
     fixture_start_acquire(hook.lock, &seen);
     await_count(&hook.heard, 1, GENEROUS_MS, "the first line");
@@ -272,8 +272,7 @@ SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
     fixture_client(3);
     expiring = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER));
     assert_status(fixture_acquire(expiring, &seen), QUORLOCK_OK);
-    behind = fixture_lock(fixture.client, "key",
-                          LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    behind = fixture_lock(fixture.client, "key", LEASE(3000, .renew_ms = QUORLOCK_RENEW_NEVER, .wait_ms = NO_LIMIT));
     fixture_start_acquire(behind, &waiting);
     last = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(last, &seen), QUORLOCK_OK);

@@ -187,9 +187,9 @@ static quorlock_lock *hold_and_wait(uint32_t permits)
     memset(&waits, 0, sizeof(waits));
     restart_with_clocks();
     fixture_client(3);
-    holder = fair_lock(fixture.client, QUORLOCK_WAIT_FOREVER, permits);
+    holder = fair_lock(fixture.client, NO_LIMIT, permits);
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
-    fixture_start_acquire(fair_lock(fixture_new_client(3), QUORLOCK_WAIT_FOREVER, permits), &waits);
+    fixture_start_acquire(fair_lock(fixture_new_client(3), NO_LIMIT, permits), &waits);
     await(is_queued, NULL, GENEROUS_MS, "the queue");
     return holder;
 }

@@ -70,7 +70,7 @@ static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
 
         snprintf(key, sizeof(key), "compact-%d", i);
         compact.locks[i] =
-            fixture_lock(fixture.client, key, LEASE(lease_ms, .renew_ms = renew_ms, .wait_ms = QUORLOCK_WAIT_FOREVER));
+            fixture_lock(fixture.client, key, LEASE(lease_ms, .renew_ms = renew_ms, .wait_ms = NO_LIMIT));
         quorlock_lock_set_on_lost(compact.locks[i], on_lost, NULL);
         assert_status(quorlock_lock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
     }

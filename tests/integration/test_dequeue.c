@@ -28,11 +28,11 @@ SERVERS_TEST(a_waiter_without_memory_lets_the_next_go)
     fixture.options.allocator = &allocator;
     fixture_client(3);
     take_by_hand(3, "key", "by-hand");
-    enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 1, NO_LIMIT);
     /* With another lease it cannot continue the attempt of the first. */
-    second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS / 2, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    second = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS / 2, .wait_ms = NO_LIMIT));
     assert_int_equal(quorlock_lock_acquire(second, completed_without_memory, &shortage), 0);
-    enqueue(1, 3, QUORLOCK_WAIT_FOREVER);
+    enqueue(1, 3, NO_LIMIT);
     run_ms(50);
     assert_status(quorlock_lock_cancel(queue.locks[0]), QUORLOCK_OK);
     shortage.memory.until_failure = 0;
@@ -79,7 +79,7 @@ SERVERS_TEST(endless_retries_delay_no_other_callback)
     assert_int_equal(quorlock_lock_acquire(lock, tries_again, &stubborn), 0);
     /* As soon as no node is connected, each try fails at once. */
     await_count(&stubborn.calls, 100, GENEROUS_MS, "tries");
-    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 3, NO_LIMIT);
     for (int i = 2; i >= 0; i--) assert_status(quorlock_lock_cancel(queue.locks[i]), QUORLOCK_OK);
     await_completed(0, 3, "canceled");
     stubborn.stop = true;

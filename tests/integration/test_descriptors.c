@@ -19,7 +19,8 @@ enum end { WORKED = 0, NOT_OPENED = 40, NO_QUORUM = 41, WRONG = 42 };
 
 static enum end acquire_once(quorlock_sync_client *sync_client)
 {
-    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
+    struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE};
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *lock = NULL;
     const char *key = "key";

@@ -39,7 +39,7 @@ static void on_turn(quorlock_lock *lock, const struct quorlock_result *result, v
     assert_int_equal(quorlock_lock_release(lock, on_given_back, contender), 0);
 }
 
-#define FAIR(shared_keys) LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .shared = (shared_keys))
+#define FAIR(shared_keys) LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .fair = 1, .shared = (shared_keys))
 
 static bool is_up(uint32_t i)
 {
@@ -177,13 +177,14 @@ static bool is_marked(void *arg)
 
 CLIENT_TEST(an_attempt_that_fails_at_other_nodes_keeps_its_place)
 {
+    struct seen released = {0};
     uint32_t arbiter;
 
     hold_and_queue(CONTENDERS);
     arbiter = arbiter_of("one");
     for (uint32_t i = 0; i < 3; i++)
         if (i != arbiter) server_do(SERVER(i), "SET one other PX 60000");
-    give_back();
+    assert_status(fixture_release(contenders[0].lock, &released), QUORLOCK_ERR_LOST);
     await(is_marked, &arbiter, GENEROUS_MS, "an attempt");
     for (uint32_t i = 0; i < 3; i++)
         if (i != arbiter) server_do(SERVER(i), "DEL one");
@@ -451,9 +452,8 @@ CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together
 
 /* ---- permits ---- */
 
-#define PERMITS 2u
-#define FAIR_PERMIT                                                                                                    \
-    LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = PERMITS, .fencing = true)
+#define PERMITS     2u
+#define FAIR_PERMIT LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .fair = 1, .permits = PERMITS, .fencing = true)
 
 /* All permits are held; then the others come one after the other. */
 static void hold_permits_and_queue(quorlock_lock **ret_holders, uint32_t n)
@@ -527,8 +527,7 @@ CLIENT_TEST(each_wait_for_a_permit_has_its_place)
 {
     quorlock_lock *holders[3];
     struct seen holds = {0};
-    const struct quorlock_lock_options *three =
-        LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fair = 1, .permits = 3);
+    const struct quorlock_lock_options *three = LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .fair = 1, .permits = 3);
     quorlock_client *client;
 
     reset();

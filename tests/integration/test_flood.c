@@ -259,7 +259,7 @@ SERVERS_TEST(a_flood_that_is_canceled_leaves_nothing)
 static void expect_next(uint32_t wait_ms, bool cancels)
 {
     quorlock_lock *first = new_lock("queued", 0, LONG_LEASE_MS, wait_ms, 0);
-    quorlock_lock *second = new_lock("queued", 0, LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER, 0);
+    quorlock_lock *second = new_lock("queued", 0, LONG_LEASE_MS, NO_LIMIT, 0);
     struct seen gone = {0}, granted = {0};
 
     for (int i = 0; i < flood.n; i++) {
@@ -279,7 +279,7 @@ SERVERS_TEST(the_next_asks_when_one_is_canceled_that_waited_for_room)
 {
     patient_client();
     open_flood(FEW, 20000);
-    expect_next(QUORLOCK_WAIT_FOREVER, true);
+    expect_next(NO_LIMIT, true);
     close_flood();
 }
 

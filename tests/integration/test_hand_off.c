@@ -73,7 +73,7 @@ CLIENT_TEST(a_canceled_waiter_hands_off_its_place)
     quorlock_lock *locks[WAITERS];
     long long before;
 
-    begin_queue(locks, seen, WAITERS, QUORLOCK_WAIT_FOREVER);
+    begin_queue(locks, seen, WAITERS, NO_LIMIT);
     before = commands();
     for (int i = 0; i < WAITERS - 1; i++) {
         if (i % 2 == 0) {
@@ -121,7 +121,7 @@ struct wishes {
 /* The first one's value is such that the successor's fails if it takes over the attempt. */
 static void wish(enum unlike unlike, struct quorlock_lock_options *first, struct quorlock_lock_options *successor)
 {
-    *first = *successor = *LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
+    *first = *successor = *LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT);
     first->renew_ms = successor->renew_ms = SOON_MS;
     switch (unlike) {
     case UNLIKE_LEASE: successor->lease_ms = LONG_LEASE_MS / 2; break;

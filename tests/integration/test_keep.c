@@ -85,7 +85,7 @@ CLIENT_TEST(several_keys_with_a_counter_are_kept)
 static void expect_granted_after(quorlock_client *client, uint64_t free_us)
 {
     quorlock_lock *waiter =
-        fixture_lock_all(client, keys, 1, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .keep_ms = SHORT_MS));
+        fixture_lock_all(client, keys, 1, LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .keep_ms = SHORT_MS));
     struct seen granted;
 
     assert_status(fixture_acquire(waiter, &granted), QUORLOCK_OK);
@@ -107,7 +107,7 @@ CLIENT_TEST(a_waiter_has_the_key_after_the_keep_time_and_not_before)
 CLIENT_TEST(a_kept_key_is_not_handed_on_inside_the_client)
 {
     uint64_t begun_us = now_us();
-    quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
     memset(&after, 0, sizeof(after));
     lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .keep_ms = SHORT_MS));
@@ -156,7 +156,7 @@ CLIENT_TEST(a_hold_that_is_undone_keeps_nothing)
 
 CLIENT_TEST(a_canceled_acquire_keeps_nothing)
 {
-    struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .wait_ms = QUORLOCK_WAIT_FOREVER);
+    struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = LONG_MS, .wait_ms = NO_LIMIT);
 
     memset(&seen, 0, sizeof(seen));
     lock = fixture_lock(fixture.client, "one", options);

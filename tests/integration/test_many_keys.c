@@ -22,8 +22,7 @@ CLIENT_TEST(order_makes_no_difference)
     quorlock_lock *one = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
     quorlock_lock *two = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = "me"));
 
-    waits =
-        fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    waits = fixture_lock_all(fixture.client, ba, 2, LEASE(LONG_LEASE_MS, .owner = NULL, .wait_ms = NO_LIMIT));
     assert_status(fixture_acquire(one, &first), QUORLOCK_OK);
     assert_status(fixture_acquire(two, &second), QUORLOCK_OK);
     assert_string_equal(first.owner, second.owner);
@@ -69,11 +68,9 @@ CLIENT_TEST(overlap_is_found_in_the_queue_too)
     struct seen first, waited, seen;
     quorlock_lock *waiter, *overlaps;
     quorlock_lock *holder = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS));
-    quorlock_lock *first_waiter =
-        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *first_waiter = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
-    waiter =
-        fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .owner = "me"));
+    waiter = fixture_lock_all(fixture.client, ab, 2, LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .owner = "me"));
     overlaps = fixture_lock_all(fixture.client, bc, 2, LEASE(LONG_LEASE_MS, .wait_ms = 0, .owner = "me"));
     assert_status(fixture_acquire(holder, &seen), QUORLOCK_OK);
     fixture_start_acquire(first_waiter, &first);

@@ -145,7 +145,7 @@ static void take_all_and_queue(quorlock_lock **locks, struct seen *seen, quorloc
         assert_status(fixture_acquire(locks[i], &seen[i]), QUORLOCK_OK);
     }
     for (int i = 0; i < QUEUED; i++) {
-        queued[i] = permit(fixture.client, QUORLOCK_WAIT_FOREVER);
+        queued[i] = permit(fixture.client, NO_LIMIT);
         fixture_start_acquire(queued[i], &waiters[i]);
     }
 }

@@ -299,12 +299,11 @@ FLAVOURS_TEST(admitted_out_of_the_queue)
 FLAVOUR_TEST(admitted_on_its_own_terms, majority)
 {
     struct seen first, second, third;
-    quorlock_lock *longer =
-        fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
-    quorlock_lock *fenced = fixture_lock(fixture.client, "key",
-                                         LEASE(60000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1));
+    quorlock_lock *longer = fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = NO_LIMIT));
+    quorlock_lock *fenced =
+        fixture_lock(fixture.client, "key", LEASE(60000, .owner = "me", .wait_ms = NO_LIMIT, .fencing = 1));
     quorlock_lock *outer =
-        fixture_lock(fixture.client, "key", LEASE(5000, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 0));
+        fixture_lock(fixture.client, "key", LEASE(5000, .owner = "me", .wait_ms = NO_LIMIT, .fencing = 0));
 
     fixture_start_acquire(outer, &first);
     fixture_start_acquire(longer, &second);

@@ -139,7 +139,7 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
     add_user("app", OLD);
     ask_vault(&vault);
     fixture_client(0);
-    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     fixture_start_acquire(lock, &seen);
     await_log("down: no credentials yet: the vault is sealed", 3);
     assert_int_equal(seen.calls, 0);
@@ -165,7 +165,8 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 
 SERVERS_TEST(a_sync_holder_logs_in_with_the_latest_credentials)
 {
-    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
+    const struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE};
     uint64_t until_us = clock_us() + GENEROUS_MS * 1000ull;
     const char *key = "key";
     quorlock_sync_client *sync_client;

@@ -8,10 +8,8 @@
 
 #define SENTINEL "quorlock:readers"
 #define SHARED(...)                                                                                                    \
-    &(struct quorlock_lock_options)                                                                                    \
-    {                                                                                                                  \
-        .size = sizeof(struct quorlock_lock_options), .shared = QUORLOCK_SHARED_ALL, .lease_ms = __VA_ARGS__           \
-    }
+    fixture_options(&(struct quorlock_lock_options){                                                                   \
+        .size = sizeof(struct quorlock_lock_options), .shared = QUORLOCK_SHARED_ALL, .lease_ms = __VA_ARGS__})
 
 #define LONG_MS LONG_LEASE_MS
 
@@ -74,7 +72,7 @@ CLIENT_TEST(readers_hold_together_and_keep_writers_out)
 /* Not even for a notice. */
 CLIENT_TEST(a_reader_beside_one_of_its_process_does_not_wait)
 {
-    quorlock_lock *one = reader(fixture.client, 0), *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
+    quorlock_lock *one = reader(fixture.client, 0), *two = reader(fixture.client, NO_LIMIT);
     struct seen seen = {0};
 
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);
@@ -87,9 +85,8 @@ CLIENT_TEST(a_reader_beside_one_of_its_process_does_not_wait)
 /* Inside a process the order of coming holds, and readers that follow each other hold together. */
 CLIENT_TEST(readers_and_writers_of_a_process_come_in_turn)
 {
-    quorlock_lock *first = reader(fixture.client, 0), *w = writer(fixture.client, QUORLOCK_WAIT_FOREVER);
-    quorlock_lock *one = reader(fixture.client, QUORLOCK_WAIT_FOREVER),
-                  *two = reader(fixture.client, QUORLOCK_WAIT_FOREVER);
+    quorlock_lock *first = reader(fixture.client, 0), *w = writer(fixture.client, NO_LIMIT);
+    quorlock_lock *one = reader(fixture.client, NO_LIMIT), *two = reader(fixture.client, NO_LIMIT);
     struct seen seen = {0}, wrote = {0}, read[2] = {{0}};
 
     assert_status(fixture_acquire(first, &seen), QUORLOCK_OK);
@@ -131,8 +128,7 @@ CLIENT_TEST(a_writer_inside_its_owner_s_reader_would_wait_for_itself)
 {
     quorlock_lock *one = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
     quorlock_lock *again = fixture_lock(fixture.client, "k", SHARED(LONG_MS, .owner = "me"));
-    quorlock_lock *w =
-        fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me", .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *w = fixture_lock(fixture.client, "k", LEASE(LONG_MS, .owner = "me", .wait_ms = NO_LIMIT));
     struct seen seen = {0};
 
     assert_status(fixture_acquire(one, &seen), QUORLOCK_OK);

@@ -114,7 +114,7 @@ CLIENT_TEST(acquires_are_counted_by_their_result)
 {
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     quorlock_lock *once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock_lock *waits = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *waits = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     struct seen seen = {0}, waited = {0};
 
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);

@@ -105,7 +105,8 @@ BLOCKING_TEST(results_say_their_size)
 /* The second of two permits, and so a slot that is not 0 for one of them. */
 static uint32_t slots_of_two(void)
 {
-    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .permits = 2};
+    const struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .permits = 2};
     struct quorlock_sync_result results[2] = {{.size = sizeof(results[0])}, {.size = sizeof(results[1])}};
     quorlock_sync_lock *locks[2];
     const char *key = "permits";
@@ -120,8 +121,7 @@ static uint32_t slots_of_two(void)
 
 BLOCKING_TEST(each_member_of_a_result_comes_from_the_library)
 {
-    struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER, .fencing = 1};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .fencing = 1};
     struct quorlock_sync_result granted = {.size = sizeof(granted)}, held = granted, expired = granted;
     quorlock_sync_lock *lock, *bounded;
     const char *key = "key";
@@ -163,7 +163,8 @@ BLOCKING_TEST(nested_and_many_keys)
 {
     static const char *const keys[] = {"zebra", "ant"};
     static const char *const overlapping[] = {"ant", "bee"};
-    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .owner = "main"};
+    struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "main"};
     quorlock_sync_lock *outer, *inner, *overlaps, *other;
     struct quorlock_sync_result result = {.size = sizeof(result)};
 
@@ -246,7 +247,7 @@ BLOCKING_TEST(threads_take_turns)
     pthread_t threads[THREADS];
 
     for (int i = 0; i < THREADS; i++) {
-        locks[i] = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+        locks[i] = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
         assert_int_equal(pthread_create(&threads[i], NULL, take_turns, locks[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -326,7 +327,7 @@ BLOCKING_TEST(close_under_callers_while_servers_hang)
     fixture.options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
-    extender.lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    extender.lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(quorlock_sync_lock_acquire(extender.lock, NULL), 0);
     for (int i = 0; i < WAITERS; i++) start_waiter(&waiters[i]);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
@@ -432,7 +433,7 @@ static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, 
 
 BLOCKING_TEST(loss_is_told_from_the_loop)
 {
-    quorlock_sync_lock *lock = new_lock("key", 900, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *lock = new_lock("key", 900, NO_LIMIT);
     struct quorlock_sync_result result = {.size = sizeof(result)};
     struct losses losses = {0};
     uint64_t until_us;
@@ -879,7 +880,7 @@ BLOCKING_TEST(a_second_close_is_refused)
     fixture.options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_sync_client_close(sync_client), 0);
     assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
-    lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     assert_int_equal(pthread_create(&first.thread, NULL, closes_late, &first), 0);

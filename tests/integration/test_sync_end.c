@@ -88,8 +88,7 @@ static void ignore_leader(quorlock_observer *observer, const struct quorlock_lea
 static struct handles make_handles(void)
 {
     const struct quorlock_observer_options options = {.size = sizeof(options), .changed = ignore_leader};
-    struct handles handles = {.lock = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER),
-                              .candidate = new_candidate("me")};
+    struct handles handles = {.lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT), .candidate = new_candidate("me")};
 
     assert_int_equal(quorlock_sync_observer_new(&handles.observer, sync_client, "election", &options, NULL, 0), 0);
     return handles;
@@ -220,8 +219,7 @@ static void *work(void *arg)
 static void start_workers(pthread_t *threads)
 {
     for (int i = 0; i < WORKERS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, work, new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER)),
-                         0);
+        assert_int_equal(pthread_create(&threads[i], NULL, work, new_lock("key", LONG_LEASE_MS, NO_LIMIT)), 0);
     }
 }
 
@@ -299,7 +297,7 @@ BLOCKING_TEST(a_shutdown_ends_what_waits_and_leaves_what_is_held)
 /* Before the acquire, in it, and while the lock is held. */
 BLOCKING_TEST(a_stopped_lock_is_not_acquired_any_more)
 {
-    quorlock_sync_lock *early = new_lock("early", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *early = new_lock("early", LONG_LEASE_MS, NO_LIMIT);
     quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
     struct quorlock_sync_result result = {.size = sizeof(result)};
     struct waiter waiter = {0};
@@ -359,7 +357,7 @@ static void *await_end(void *arg)
 BLOCKING_TEST(a_late_loop_makes_nothing_valid_for_longer)
 {
     const struct quorlock_candidate_options options = {.size = sizeof(options), .lease_ms = SHORT_MS};
-    struct hold_up hold_up = {.lock = new_lock("key", SHORT_MS, QUORLOCK_WAIT_FOREVER)};
+    struct hold_up hold_up = {.lock = new_lock("key", SHORT_MS, NO_LIMIT)};
     pthread_t thread;
 
     assert_int_equal(quorlock_sync_candidate_new(&hold_up.candidate, sync_client, "election", &options, NULL, 0), 0);

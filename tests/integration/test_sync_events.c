@@ -98,7 +98,7 @@ static void await_loss(quorlock_sync_lock *lock)
 
 EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
 {
-    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, NO_LIMIT);
     struct quorlock_event event;
     int loss, acquired, released;
 
@@ -124,8 +124,8 @@ EVENTS_TEST(operations_and_a_loss_come_in_order_with_what_the_caller_gave)
 
 EVENTS_TEST(losses_that_nobody_reads_are_one_a_handle_and_go_with_it)
 {
-    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
-    quorlock_sync_lock *other = new_lock("key", SHORT_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *lock = new_lock("key", SHORT_LEASE_MS, NO_LIMIT);
+    quorlock_sync_lock *other = new_lock("key", SHORT_LEASE_MS, NO_LIMIT);
     struct quorlock_event event;
 
     for (int i = 0; i < 3; i++) {
@@ -140,7 +140,7 @@ EVENTS_TEST(losses_that_nobody_reads_are_one_a_handle_and_go_with_it)
     expect_none();
     /* An operation that was started ends, also when its lock is free. */
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
-    other = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    other = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(quorlock_sync_lock_start_acquire(other, NULL, &event), 0);
     quorlock_sync_lock_free(other);
     event = expect_event(QUORLOCK_EVENT_ACQUIRE_ENDED, other, &event);
@@ -151,7 +151,7 @@ EVENTS_TEST(losses_that_nobody_reads_are_one_a_handle_and_go_with_it)
 EVENTS_TEST(a_close_ends_what_was_started_and_is_the_last_event)
 {
     quorlock_sync_lock *holds = new_lock("key", LONG_LEASE_MS, 0);
-    quorlock_sync_lock *waits = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    quorlock_sync_lock *waits = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     struct quorlock_event event;
 
     assert_int_equal(quorlock_sync_lock_acquire(holds, NULL), 0);

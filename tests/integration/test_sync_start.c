@@ -107,7 +107,7 @@ BLOCKING_TEST(a_started_acquire_that_waits_ends_once)
     struct ended ended[LENGTH(rows)] = {0};
 
     assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), 0);
-    for (size_t i = 0; i < LENGTH(rows); i++) locks[i] = new_lock("key", LONG_LEASE_MS, QUORLOCK_WAIT_FOREVER);
+    for (size_t i = 0; i < LENGTH(rows); i++) locks[i] = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     for (size_t i = 0; i < LENGTH(rows); i++) {
         /* What the shutdown ended is not begun anew. */
         assert_int_equal(quorlock_sync_lock_start_acquire(locks[i], on_end, &ended[i]), 0);

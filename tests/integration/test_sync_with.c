@@ -29,7 +29,8 @@ static int run_work(quorlock_sync_lock *lock, const struct quorlock_sync_result 
     return RESULT;
 }
 
-static const struct quorlock_lock_options fenced = {.size = sizeof(fenced), .lease_ms = LONG_LEASE_MS, .fencing = 1};
+static const struct quorlock_lock_options fenced = {
+    .size = sizeof(fenced), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .fencing = 1};
 
 static uint32_t nodes_with_key(void)
 {
@@ -94,12 +95,13 @@ BLOCKING_TEST(with_runs_the_function_under_the_lock)
 BLOCKING_TEST(with_does_not_run_the_function_without_the_lock)
 {
     struct work work = {0};
-    struct quorlock_lock_options wrong = {.size = sizeof(wrong), .lease_ms = LONG_LEASE_MS + 1};
+    struct quorlock_lock_options wrong = {
+        .size = sizeof(wrong), .lease_ms = LONG_LEASE_MS + 1, .wait_ms = QUORLOCK_TRY_ONCE};
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *other = new_lock("key", LONG_LEASE_MS, 0);
 
     assert_int_equal(quorlock_sync_lock_acquire(other, NULL), 0);
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", NULL, run_work, &work, &result), QUORLOCK_ERR_HELD);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, &result), QUORLOCK_ERR_HELD);
     assert_int_equal(result.status, QUORLOCK_ERR_HELD);
     assert_contains(result.text, "held by");
     assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &wrong, run_work, &work, &result), QUORLOCK_ERR_INVAL);
@@ -129,7 +131,8 @@ static void delete_key_and_see(quorlock_sync_lock *lock, struct work *work)
 
 BLOCKING_TEST(with_reports_a_loss_to_the_function_and_to_its_caller)
 {
-    const struct quorlock_lock_options renewed = {.size = sizeof(renewed), .lease_ms = 2000};
+    const struct quorlock_lock_options renewed = {
+        .size = sizeof(renewed), .lease_ms = 2000, .wait_ms = QUORLOCK_TRY_ONCE};
     struct work work = {.act = delete_key_and_see};
     struct quorlock_sync_result result = {.size = sizeof(result)};
 
@@ -166,8 +169,7 @@ struct with {
 static void *call_with(void *arg)
 {
     struct with *with = arg;
-    const struct quorlock_lock_options waits = {
-        .size = sizeof(waits), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options waits = {.size = sizeof(waits), .lease_ms = LONG_LEASE_MS};
 
     with->status = quorlock_sync_lock_with(sync_client, "key", &waits, run_work, &with->work, NULL);
     return NULL;
@@ -209,7 +211,8 @@ BLOCKING_TEST(close_under_a_running_with_is_a_loss)
 static void take_again(quorlock_sync_lock *lock, struct work *work)
 {
     struct work inner = {0};
-    const struct quorlock_lock_options same = {.size = sizeof(same), .lease_ms = LONG_LEASE_MS, .owner = "clerk 4"};
+    const struct quorlock_lock_options same = {
+        .size = sizeof(same), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "clerk 4"};
 
     work->inner.size = sizeof(work->inner);
     assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &inner, &work->inner), RESULT);
@@ -219,7 +222,8 @@ static void take_again(quorlock_sync_lock *lock, struct work *work)
 BLOCKING_TEST(with_of_the_same_owner_nests)
 {
     struct work work = {.act = take_again};
-    const struct quorlock_lock_options same = {.size = sizeof(same), .lease_ms = LONG_LEASE_MS, .owner = "clerk 4"};
+    const struct quorlock_lock_options same = {
+        .size = sizeof(same), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "clerk 4"};
 
     assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &work, NULL), RESULT);
     assert_int_equal(work.inner.status, QUORLOCK_OK);

@@ -177,7 +177,7 @@ SERVERS_TEST(twins_one_after_the_other)
     /* From now on only the first finds the server. */
     assert_int_equal(unlink(fixture.cluster.servers[0].unix_address + strlen("unix://")), 0);
     run_ms(100);
-    lock = fixture_lock(client, "key", LEASE(10000, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    lock = fixture_lock(client, "key", LEASE(10000, .wait_ms = NO_LIMIT));
     fixture_start_acquire(lock, &seen);
     /* The one that comes alone is refused, too. */
     await_log("are one server", logged("are one server") + 5);

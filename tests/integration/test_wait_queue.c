@@ -22,7 +22,7 @@ CLIENT_TEST(granted_in_the_order_of_coming)
     struct seen held, released;
     quorlock_lock *holder = hold_key(&held);
 
-    enqueue(0, 10, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 10, NO_LIMIT);
     run_ms(100);
     assert_int_equal(completed(0, 10), 0);
     fixture_start_release(holder, &released);
@@ -45,7 +45,7 @@ static long long cost_of_waiting(int n, uint32_t span_ms)
     long long before = lock_calls();
     long long after;
 
-    enqueue(0, n, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, n, NO_LIMIT);
     run_ms(span_ms);
     assert_int_equal(completed(0, n), 0);
     after = lock_calls();
@@ -74,7 +74,7 @@ CLIENT_TEST(a_single_try_does_not_queue)
     quorlock_lock *once;
 
     take_by_hand(3, "key", "by-hand");
-    enqueue(0, 3, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, 3, NO_LIMIT);
     once = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_acquire(once, &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "is held by by-hand");
@@ -97,7 +97,7 @@ CLIENT_TEST(handed_over_in_one_flush)
     quorlock_lock *holder = hold_key(&held);
 
     await_holders("key", held.owner, 3);
-    enqueue(0, TURNS, QUORLOCK_WAIT_FOREVER);
+    enqueue(0, TURNS, NO_LIMIT);
     run_ms(50);
     assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
     for (int i = 0; i < TURNS; i++) {
@@ -133,13 +133,13 @@ CLIENT_TEST(the_next_in_the_queue_comes_before_another_client)
     quorlock_lock *holder;
     int first = 0;
     quorlock_client *other = other_client();
-    quorlock_lock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
     for (int round = 0; round < 5; round++) {
         holder = hold_key(&held);
         fixture_start_acquire(stranger, &waited);
         run_ms(100);
-        enqueue(0, 1, QUORLOCK_WAIT_FOREVER);
+        enqueue(0, 1, NO_LIMIT);
         run_ms(20);
         assert_int_equal(quorlock_lock_release(holder, NULL, NULL), 0);
         await(first_or, &waited, GENEROUS_MS, "one of them");
@@ -191,9 +191,9 @@ SERVERS_TEST(others_get_their_turn)
     memset(turners, 0, sizeof(turners));
     fixture_client(3);
     other = other_client();
-    stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    stranger = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     for (int i = 0; i < TURNERS; i++) {
-        turners[i].lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+        turners[i].lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
         assert_int_equal(quorlock_lock_acquire(turners[i].lock, turner_completed, &turners[i]), 0);
     }
     await_count(&turners[TURNERS - 1].grants, 1, GENEROUS_MS, "one round");
@@ -235,8 +235,8 @@ CLIENT_TEST(a_last_holder_lets_others_come_first)
     struct seen first, second;
     int polite = 0;
     quorlock_client *other = fixture_new_client(3);
-    quorlock_lock *has = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
-    quorlock_lock *wants = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *has = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
+    quorlock_lock *wants = fixture_lock(other, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
     assert_status(fixture_acquire(has, &first), QUORLOCK_OK);
     for (int turn = 0; turn < 20; turn++) {
@@ -279,7 +279,7 @@ CLIENT_TEST(behind_a_lock_of_this_process_is_held)
     enqueue(0, 1, 60);
     enqueue(1, 3, 1500);
     enqueue(3, 4, 200);
-    enqueue(4, 5, QUORLOCK_WAIT_FOREVER);
+    enqueue(4, 5, NO_LIMIT);
     await_completed(0, 4, "wait bounds");
     check_bound(&queue.seen[0], QUORLOCK_ERR_HELD, 60);
     check_bound(&queue.seen[1], QUORLOCK_ERR_HELD, 1500);

@@ -224,9 +224,8 @@ static void wait_for_keys(int first, struct seen *seen)
         memcpy(texts[i], number, 5);
         keys[i] = texts[i];
     }
-    fixture_start_acquire(fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX,
-                                           LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER)),
-                          seen);
+    fixture_start_acquire(
+        fixture_lock_all(fixture.client, keys, QUORLOCK_KEYS_MAX, LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT)), seen);
 }
 
 /* Two of three nodes are asked for each key, which is more than a connection takes at once. */
@@ -305,7 +304,7 @@ BOTH_TEST(one_key_of_two_is_not_enough)
 CLIENT_TEST(a_broken_lock_with_waiters_beside_it_is_lost_soon)
 {
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
-    quorlock_lock *other = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    quorlock_lock *other = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
     struct seen_report report = {.calls = 0};
     struct seen_loss loss = {.calls = 0};
     struct seen seen, later;

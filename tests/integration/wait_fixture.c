@@ -10,8 +10,7 @@ quorlock_lock *lasting_lock(quorlock_client *client, const char *key, const char
 {
     const char *const keys[] = {key, other};
 
-    return fixture_lock_all(client, keys, other != NULL ? 2 : 1,
-                            LEASE(LONG_LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER));
+    return fixture_lock_all(client, keys, other != NULL ? 2 : 1, LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 }
 
 void open_both(void)

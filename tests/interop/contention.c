@@ -178,6 +178,6 @@ void contention_start(struct slot *slot, const char *key, uint32_t lease_ms, con
     contention->timer = evtimer_new(slot->base, on_timer, slot);
     if (contention->timer == NULL) die("no timer");
     contention->end_ms = clock_ms() + length_ms;
-    if (key != NULL) slot_lock(slot, key, lease_ms, QUORLOCK_WAIT_FOREVER);
+    if (key != NULL) slot_lock(slot, key, lease_ms, 0);
     wait_ms(contention, 0);
 }

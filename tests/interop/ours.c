@@ -116,7 +116,7 @@ static void obey(struct slot *slot, const char *verb, char **words, size_t n_wor
     int failed = 0;
 
     if (strcmp(verb, "acquire") == 0 && n_words == 3) {
-        slot_lock(slot, words[0], number(words[1]), number(words[2]));
+        slot_lock(slot, words[0], number(words[1]), number(words[2]) > 0 ? number(words[2]) : QUORLOCK_TRY_ONCE);
         failed = quorlock_lock_acquire(slot->lock, on_acquired, slot);
     } else if (strcmp(verb, "release") == 0 && n_words == 0) {
         failed = quorlock_lock_release(slot->lock, on_released, slot);

@@ -149,8 +149,7 @@ static void on_closed(void *arg)
 
 static struct user *make(struct fixture *f, size_t i, const char *key)
 {
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     struct user *user = &f->users[i];
     char error[TEXT_SIZE] = "";
 

@@ -199,7 +199,7 @@ def check_structs(source, library, folder):
             wanted[at] = f"{getattr(struct, field).offset} {ctypes.sizeof(kind)}"
             lines.append(f'printf("{at} %zu %zu\\n", offsetof(struct {name}, {field}), '
                          f'sizeof(((struct {name} *)0)->{field}));')
-    for name in ("WAIT_FOREVER", "RENEW_NEVER"):
+    for name in ("TRY_ONCE", "RENEW_NEVER"):
         wanted[name] = str(getattr(_library, name))
         lines.append(f'printf("{name} %u\\n", (unsigned)QUORLOCK_{name});')
     program = os.path.join(folder, "structs.c")

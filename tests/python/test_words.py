@@ -196,7 +196,7 @@ class Words(test_python.PythonCase):
 
     def test_each_number_is_that_of_the_headers(self):
         numbers = numbers_of_headers()
-        words = {"": {**_client.POLICIES, "ok": _errors.OK, "busy": _errors.BUSY, "state": _errors.STATE},
+        words = {"": {"ok": _errors.OK}, "ERR_": {"busy": _errors.BUSY, "state": _errors.STATE}, "POLICY_": _client.POLICIES,
                  "DIALECT_": _client.DIALECTS, "GUARD_": _client.GUARDS,
                  "HOLDER_": {word: number for number, word in _report.KINDS.items()},
                  "MODE_": {word: number for number, word in _report.MODES.items()},
@@ -209,7 +209,7 @@ class Words(test_python.PythonCase):
         status_of = {"Unauthorized": "AUTH", "Protocol": "PROTO", "Invalid": "INVAL"}
         for number, kind in _errors.CLASSES.items():
             name = status_of.get(kind.__name__, kind.__name__.upper())
-            self.assertEqual((numbers[name], quorlock._library.status_name(number)), (number, name))
+            self.assertEqual((numbers["ERR_" + name], quorlock._library.status_name(number)), (number, name))
 
     def test_each_member_of_a_report_is_the_library_s(self):
         for struct, read in ((_library.Holder, _report.read_holder), (_library.NodeReport, _report.read_node),
@@ -242,7 +242,7 @@ class Words(test_python.PythonCase):
                  lambda **more: self.client.candidate(self.key, **more))]:
             names = {name for name, _ in struct._fields_} - {"nodes", "shared", "credentials", "log", "policy", "dialect", "guard", "allow_eviction"}
             for name, parameter in inspect.signature(kind.__init__).parameters.items():
-                value = values.get(type(parameter.default))
+                value = 7 if name == "wait_ms" else values.get(type(parameter.default))
                 if name not in names or value is None:
                     continue
                 given = options_of(module, function, lambda name=name, value=value: make(**{name: value}))

@@ -96,8 +96,7 @@ static void begin_one(struct user_client *client, uint32_t i)
 {
     struct world *world = client->world;
     struct crowd *crowd = &client->crowd;
-    const struct quorlock_lock_options options = {
-        .size = sizeof(options), .lease_ms = world->plan->lease_ms, .wait_ms = QUORLOCK_WAIT_FOREVER};
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = world->plan->lease_ms};
     struct promise *promise;
     char name[32];
     const char *const keys[] = {name};

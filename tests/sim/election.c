@@ -239,7 +239,8 @@ static void free_observer(struct electorate *of)
 static void take_plainly(struct electorate *of)
 {
     const char *const name = NAME;
-    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = of->world->plan->lease_ms};
+    const struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = of->world->plan->lease_ms, .wait_ms = QUORLOCK_TRY_ONCE};
 
     if (of->plain != NULL) {
         quorlock_lock_free(of->plain);

@@ -579,7 +579,7 @@ void judge_turned(struct process *process)
  * random bytes for an attempt. */
 static uint64_t counts_from_us(const struct promise *promise, const struct process *process)
 {
-    bool once = promise->kind == PROMISE_ACQUIRE && promise->actor->plan->options.wait_ms == 0;
+    bool once = promise->kind == PROMISE_ACQUIRE && promise->actor->plan->options.wait_ms == QUORLOCK_TRY_ONCE;
     uint64_t from_us = promise->since_us;
 
     if (once && process->no_random_until_us > from_us) from_us = process->no_random_until_us;
@@ -650,8 +650,8 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_ERR_AUTH:
         if (!has_fault(world, FAULT_ROTATE)) return false;
         if (promise->kind >= PROMISE_INSPECT && promise->kind <= PROMISE_BOOTSTRAP) return true;
-        return acquires && (promise->actor == NULL || promise->actor->plan->options.wait_ms == 0 || owned ||
-                            !world->clients[promise->client].let_in);
+        return acquires && (promise->actor == NULL || promise->actor->plan->options.wait_ms == QUORLOCK_TRY_ONCE ||
+                            owned || !world->clients[promise->client].let_in);
     case QUORLOCK_ERR_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_ERR_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_ERR_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));

@@ -235,12 +235,12 @@ static void draw_options(const struct plan *plan, const struct plan_client *clie
     if (draws[0]) lease_ms = (uint32_t)(lease_ms * rng_between(rng, 4, 8) / 4);
     if (lease_ms > plan_shorter_max_lease_ms(plan)) lease_ms = plan_shorter_max_lease_ms(plan);
     *options = (struct quorlock_lock_options){.size = sizeof(*options), .lease_ms = lease_ms};
-    options->wait_ms = QUORLOCK_WAIT_FOREVER;
+    options->wait_ms = 0;
     if (plan_has(plan, FEATURE_BOUNDS) && draws[1])
         options->wait_ms = (uint32_t)rng_between(rng, PLAN_WAIT_MIN_MS, 4ull * lease_ms);
     if (plan_has(plan, FEATURE_BOUNDS) && draws[2] && draws[3])
         options->wait_ms = (uint32_t)rng_between(rng, 1, PLAN_WAIT_MIN_MS);
-    if (plan_has(plan, FEATURE_TRIES) && draws[4]) options->wait_ms = 0;
+    if (plan_has(plan, FEATURE_TRIES) && draws[4]) options->wait_ms = QUORLOCK_TRY_ONCE;
     if (plan_has(plan, FEATURE_UNRENEWED) && draws[5]) options->renew_ms = QUORLOCK_RENEW_NEVER;
     if (plan_has(plan, FEATURE_MIN_VALID) && draws[6])
         options->min_valid_ms = lease_ms / (uint32_t)rng_between(rng, 2, 8);
@@ -291,13 +291,15 @@ static void draw_actors(struct plan *plan, uint64_t seed, enum plan_bias bias)
         if ((bias == BIAS_LATE_EXECUTION || bias == BIAS_LATE_EXTEND) && !rng_one_in(&rng, 3))
             actor->options.renew_ms = QUORLOCK_RENEW_NEVER;
         if (bias == BIAS_CROWD || plan->turns) {
-            actor->options.wait_ms = QUORLOCK_WAIT_FOREVER;
+            actor->options.wait_ms = 0;
             actor->options.min_valid_ms = actor->options.max_hold_ms = 0;
         }
         if (bias == BIAS_PACKETS && !rng_one_in(&rng, 3))
-            actor->options.wait_ms = rng_one_in(&rng, 2) ? 0 : (uint32_t)rng_between(&rng, PLAN_WAIT_MIN_MS, 3000);
+            actor->options.wait_ms =
+                rng_one_in(&rng, 2) ? QUORLOCK_TRY_ONCE : (uint32_t)rng_between(&rng, PLAN_WAIT_MIN_MS, 3000);
         /* A lock that waits asks the arbiter first, and grants are orderly: here they must not be. */
-        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(&rng, 3)) actor->options.wait_ms = 0;
+        if ((bias == BIAS_TOKENS || bias == BIAS_LATE_CLIENT) && !rng_one_in(&rng, 3))
+            actor->options.wait_ms = QUORLOCK_TRY_ONCE;
     }
 }
 

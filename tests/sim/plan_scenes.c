@@ -220,11 +220,8 @@ static void add_actor(struct plan *plan, const struct part *part, uint32_t nth, 
     struct plan_course *course = &actor->course;
 
     *actor = (struct plan_actor){.client = (uint8_t)plan->n_actors, .keys = part->keys, .shared = part->shared};
-    actor->options = (struct quorlock_lock_options){.size = sizeof(actor->options),
-                                                    .lease_ms = plan->lease_ms,
-                                                    .wait_ms = QUORLOCK_WAIT_FOREVER,
-                                                    .fencing = fencing,
-                                                    .permits = part->permits};
+    actor->options = (struct quorlock_lock_options){
+        .size = sizeof(actor->options), .lease_ms = plan->lease_ms, .fencing = fencing, .permits = part->permits};
     course->set = true;
     course->begin_us = part->begin_us + nth * (part->hold_us < ACTIVE_US ? part->hold_us / part->n : MS);
     course->hold_us = part->hold_us;

@@ -465,15 +465,16 @@ static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void 
 int user_acquire(struct actor *actor, const char *adopts)
 {
     struct world *world = actor->world;
-    uint32_t wait_ms = adopts != NULL ? 0 : actor->plan->options.wait_ms;
+    uint32_t wait_ms = adopts != NULL ? QUORLOCK_TRY_ONCE : actor->plan->options.wait_ms;
     uint64_t timeout_us = user_node_timeout_ms(world, actor) * MS;
     uint64_t connect_us = user_connect_ms(world, actor->plan->client) * MS;
-    uint64_t bound_us = wait_ms == 0 ? 2 * connect_us + 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
+    uint64_t bound_us =
+        wait_ms == QUORLOCK_TRY_ONCE ? 2 * connect_us + 4 * timeout_us : wait_ms * MS / 100 * 104 + timeout_us / 4;
     struct promise *promise;
     bool nested = actor->holds > 0 && !actor->lost;
     int status;
 
-    if (wait_ms == QUORLOCK_WAIT_FOREVER || actor_client(actor)->crowd.n > 0) bound_us = NEVER;
+    if (wait_ms == 0 || actor_client(actor)->crowd.n > 0) bound_us = NEVER;
     promise = user_promise(world, actor->plan->client, actor, PROMISE_ACQUIRE, bound_us);
     if (promise == NULL) return QUORLOCK_ERR_NOMEM;
     if (actor->holds == 0) {

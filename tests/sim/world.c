@@ -256,7 +256,8 @@ static bool counts(const struct world *world, const struct actor *actor)
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         if ((plan->keys >> key & 1u) != 0 && world->plan->other_permits[key] != 0) return false;
     }
-    return plan->options.wait_ms >= 4 * PLAN_WAIT_MIN_MS;
+    return plan->options.wait_ms == 0 ||
+           (plan->options.wait_ms >= 4 * PLAN_WAIT_MIN_MS && plan->options.wait_ms != QUORLOCK_TRY_ONCE);
 }
 
 static bool was_granted(const struct world *world, const struct plan_actor *plan, uint32_t key)
@@ -320,7 +321,7 @@ static bool is_satisfied(const struct world *world, const struct actor *actor)
     for (uint32_t key = 0; key < world->plan->n_keys; key++) {
         if ((plan->keys >> key & 1u) != 0 && !was_granted(world, plan, key) && !may_miss(world, plan)) return false;
     }
-    return !world->plan->turns || plan->options.wait_ms != QUORLOCK_WAIT_FOREVER || actor->had_turn;
+    return !world->plan->turns || plan->options.wait_ms != 0 || actor->had_turn;
 }
 
 static bool all_granted(struct world *world)

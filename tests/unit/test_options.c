@@ -299,7 +299,7 @@ TEST(a_lock_has_these_defaults)
     assert_int_equal(config.lease_us, 30000 * MS);
     assert_int_equal(config.holder.renew_us, 10000 * MS);
     assert_int_equal(config.node_timeout_us, 1000 * MS);
-    assert_int_equal(config.holder.wait_us, 0);
+    assert_true(config.holder.wait_us == CORE_NEVER);
     assert_int_equal(config.holder.min_valid_us, 0);
     assert_int_equal(config.holder.lost_margin_us, 0);
     assert_true(config.holder.max_hold_us == CORE_NEVER);
@@ -320,13 +320,14 @@ TEST(never_and_forever_are_passed_on)
     struct quorlock_lock_options options = plain_lock();
     struct core_config config;
 
-    options.wait_ms = QUORLOCK_WAIT_FOREVER;
     options.renew_ms = QUORLOCK_RENEW_NEVER;
     options.max_hold_ms = 7;
     config = takes_lock(&client, &options);
     assert_true(config.holder.wait_us == CORE_NEVER);
     assert_true(config.holder.renew_us == CORE_NEVER);
     assert_int_equal(config.holder.max_hold_us, 7 * MS);
+    options.wait_ms = QUORLOCK_TRY_ONCE;
+    assert_int_equal(takes_lock(&client, &options).holder.wait_us, 0);
     options.wait_ms = UINT32_MAX - 1;
     assert_int_equal(takes_lock(&client, &options).holder.wait_us, (uint64_t)(UINT32_MAX - 1) * MS);
 }

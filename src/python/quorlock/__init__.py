@@ -25,7 +25,7 @@ from ._connection import LEFT, look_for_fork
 from ._election import Candidate, CandidateOptions
 from ._errors import (Canceled, Closed, Error, Foreign, Held, Invalid, Lost, NoQuorum, Protocol, TimedOut,
                       Unauthorized)
-from ._library import RENEW_NEVER, WAIT_FOREVER
+from ._library import RENEW_NEVER
 from ._lock import Detached, Lock, LockOptions
 from ._native import RLock
 from ._observer import Leader, Observer
@@ -35,7 +35,7 @@ from ._version import VERSION as __version__
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RENEW_NEVER", "WAIT_FOREVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
+__all__ = ["RENEW_NEVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
            "Detached", "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Listed", "Listing", "Lock", "LockOptions",
            "Lost", "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__",
            "configure", "lock"]

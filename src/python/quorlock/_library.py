@@ -15,7 +15,7 @@ INTERFACE = ".".join(VERSION.split(".")[:2])
 NAME = f"libquorlock.so.{INTERFACE}"
 OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
 
-WAIT_FOREVER = 2**32 - 1
+TRY_ONCE = 2**32 - 1
 RENEW_NEVER = 2**32 - 1
 TEXT_SIZE = 512
 EVENT_TEXT_SIZE = 1400

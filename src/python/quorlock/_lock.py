@@ -30,7 +30,7 @@ class Options(ctypes.Structure):
 
 class LockOptions(TypedDict, total=False):
     """The keyword arguments of Lock, for type checkers."""
-    wait_ms: int
+    wait_ms: Optional[int]
     lease_ms: int
     renew_ms: int
     min_valid_ms: int
@@ -59,7 +59,7 @@ class Lock(Handle):
     `async with` does the same. There a loss also cancels the await in the block, and the block raises Lost. Work that does
     not await, or that runs in threads, calls check() before each step that must not be done twice.
 
-    wait_ms: how long to wait for the lock; 0: try once; default: no limit. permits=K: the key has K permits, and the lock
+    wait_ms: how long to wait for the lock; 0: try once; None: no limit. permits=K: the key has K permits, and the lock
     takes one of them, `slot`. keep_ms: nobody can have the lock earlier than that after its grant, also if it is released
     before. fair=True: locks that wait get the keys in the order in which they came. shared=True locks all keys shared,
     shared=["key", ...] these keys. The other options are those of struct quorlock_lock_options: see quorlock_lock_new(3).
@@ -70,7 +70,7 @@ class Lock(Handle):
     A lock can be acquired again after its release. Threads or tasks that exclude each other need a lock each.
     """
 
-    def __init__(self, client: Connection, keys: Sequence[Text], *, wait_ms: int = _library.WAIT_FOREVER,
+    def __init__(self, client: Connection, keys: Sequence[Text], *, wait_ms: Optional[int] = None,
                  lease_ms: int = 0, renew_ms: int = 0, min_valid_ms: int = 0, lost_margin_ms: int = 0,
                  max_hold_ms: int = 0, fencing: bool = False, fence_ttl_ms: int = 0,
                  owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0, keep_ms: int = 0,
@@ -90,7 +90,8 @@ class Lock(Handle):
         names = [encode(key, "the key") for key in keys]
         self._names = _library.text_array(names)
         self._options = options_of(
-            Options, wait_ms=wait_ms, lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
+            Options, wait_ms=0 if wait_ms is None else number(wait_ms, "wait_ms", _library.TRY_ONCE - 1) or _library.TRY_ONCE,
+            lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
             lost_margin_ms=lost_margin_ms, max_hold_ms=max_hold_ms, fencing=fencing, fence_ttl_ms=fence_ttl_ms,
             owner=owner, label=label, permits=permits, keep_ms=keep_ms, fair=fair, shared=shared_bits(shared, names))
         self._make()

@@ -75,7 +75,7 @@ static void begin(struct fixture *f, uint64_t round_trip_us)
     machine_boot(f->machine, 0, 200, skews, &machine_events);
     f->guard = QUORLOCK_GUARD_OFF;
     f->lease_ms = 30000;
-    f->wait_ms = 0;
+    f->wait_ms = QUORLOCK_TRY_ONCE;
 }
 
 static void on_closed(void *arg)
@@ -209,10 +209,10 @@ static const struct {
     uint64_t round_trip_us;
     uint32_t lease_ms, wait_ms;
     uint64_t most_us;
-} forgotten[] = {{MS, 30000, 0, SECOND},
+} forgotten[] = {{MS, 30000, QUORLOCK_TRY_ONCE, SECOND},
                  {MS, 30000, 1000, SECOND},
-                 {MS, 1000, 0, 100 * MS},
-                 {100 * MS, 30000, 0, SECOND},
+                 {MS, 1000, QUORLOCK_TRY_ONCE, 100 * MS},
+                 {100 * MS, 30000, QUORLOCK_TRY_ONCE, SECOND},
                  {100 * MS, 30000, 2000, 3 * SECOND / 2}};
 
 /* The old connections lead nowhere without a word, as behind a middlebox that forgot them. */

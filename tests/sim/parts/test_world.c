@@ -462,7 +462,8 @@ WORLD_TEST(a_release_counts_its_own_answers_while_the_next_acquire_is_in_flight)
 static void start_of_owner(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .owner = "me"};
+    const struct quorlock_lock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "me"};
     struct fixture *f = arg;
 
     start(f);
@@ -475,8 +476,11 @@ static void start_of_owner(void *arg)
 static void enter_and_stand_still(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_lock_options lease = {
-        .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease),
+                                                .lease_ms = LEASE_MS,
+                                                .wait_ms = QUORLOCK_TRY_ONCE,
+                                                .min_valid_ms = LEAST_MS,
+                                                .owner = "me"};
     struct fixture *f = arg;
     quorlock_lock *inner;
 
@@ -503,8 +507,11 @@ WORLD_TEST(a_hold_has_the_least_validity_when_it_is_told)
 static void start_of_bounded_owner(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_lock_options lease = {
-        .size = sizeof(lease), .lease_ms = LEASE_MS, .max_hold_ms = LEASE_MS / 2, .owner = "me"};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease),
+                                                .lease_ms = LEASE_MS,
+                                                .wait_ms = QUORLOCK_TRY_ONCE,
+                                                .max_hold_ms = LEASE_MS / 2,
+                                                .owner = "me"};
     struct fixture *f = arg;
 
     start(f);
@@ -523,8 +530,11 @@ static void on_refused(quorlock_lock *lock, const struct quorlock_result *result
 static void enter_for_the_last_time(void *arg)
 {
     static const char *const key = "key";
-    const struct quorlock_lock_options lease = {
-        .size = sizeof(lease), .lease_ms = LEASE_MS, .min_valid_ms = LEAST_MS, .owner = "me"};
+    const struct quorlock_lock_options lease = {.size = sizeof(lease),
+                                                .lease_ms = LEASE_MS,
+                                                .wait_ms = QUORLOCK_TRY_ONCE,
+                                                .min_valid_ms = LEAST_MS,
+                                                .owner = "me"};
     struct fixture *f = arg;
     quorlock_lock *inner;
 
@@ -551,7 +561,8 @@ WORLD_TEST(a_hold_that_can_be_renewed_no_more_is_refused_when_it_is_told)
 static void try_once(void *arg)
 {
     static const char *const key = "other";
-    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 0};
+    const struct quorlock_lock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE};
     struct fixture *f = arg;
     quorlock_lock *other;
 
@@ -604,7 +615,8 @@ static void on_ignored(quorlock_lock *lock, const struct quorlock_result *result
 
 static void start_flood(void *arg)
 {
-    const struct quorlock_lock_options once = {.size = sizeof(once), .lease_ms = LEASE_MS};
+    const struct quorlock_lock_options once = {
+        .size = sizeof(once), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE};
 
     start_locks(arg, "flood", 0, FLOOD, &once, on_ignored);
 }
@@ -688,7 +700,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
 #define LATER 10  /* these share theirs */
 
 static const struct quorlock_lock_options crowd_lease = {
-    .size = sizeof(crowd_lease), .lease_ms = LEASE_MS, .renew_ms = 1000};
+    .size = sizeof(crowd_lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .renew_ms = 1000};
 
 static void come_first(void *arg)
 {
@@ -802,7 +814,8 @@ static void on_cycled(quorlock_lock *lock, const struct quorlock_result *result,
 /* Locks that are taken and given back again and again. */
 static void start_cyclers(void *arg)
 {
-    const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
+    const struct quorlock_lock_options lease = {
+        .size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE};
     struct fixture *f = arg;
 
     f->n_results = 0;

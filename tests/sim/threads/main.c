@@ -266,7 +266,7 @@ static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, 
 
 static void make_lock(struct shared *shared)
 {
-    const uint32_t waits[] = {0, 500, QUORLOCK_WAIT_FOREVER};
+    const uint32_t waits[] = {QUORLOCK_TRY_ONCE, 500, 0};
     const struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = 1000, .wait_ms = waits[turns_between(0, 2)]};
     bool shut = f.shut;
