@@ -56,23 +56,23 @@ struct admission {
 
 /* admission_start - start a struct that has its callbacks, and is zeroed else. */
 void admission_start(struct admission *, struct runtime *);
-/* admission_has_room - there is room for a round or an attempt, and none waits before it.
+/* admission_has_room - return whether there is room for a round or an attempt, and none waits before it.
  * admission_limit - write into the event what its step may not begin.
  * admission_follow - after each step of its core, let the applicant wait for what the core wants.
- * admission_leave - the applicant waits no more, and goes. */
+ * admission_leave - take the applicant out. */
 bool admission_has_room(const struct admission *, enum core_wants);
 void admission_limit(const struct admission *, struct core_event *);
 void admission_follow(struct admission *, struct applicant *, enum core_wants, bool asking);
 void admission_leave(struct admission *, struct applicant *);
-/* admission_has_release_room - the node takes a release now.
- * admission_add_unsent - it did not: keep the release until there is room. */
+/* admission_has_release_room - return whether the node takes a release now.
+ * admission_add_unsent - keep a release that it did not take until there is room. */
 bool admission_has_release_room(const struct admission *, uint32_t node);
 void admission_add_unsent(struct admission *, struct unsent_release *, uint32_t node);
-/* admission_update_rtt - an answer took so long; timeout_us: the node timeout of its lock. */
+/* admission_update_rtt - take over how long an answer took; timeout_us: the node timeout of its lock. */
 void admission_update_rtt(struct admission *, uint32_t node, uint32_t latency_us, uint64_t timeout_us);
 /* admission_serve - begin and send what there is room for now.
- * admission_is_wanted - something waits.
- * admission_owes - releases wait that a node will take. */
+ * admission_is_wanted - return whether something waits.
+ * admission_owes - return whether releases wait that a node will take. */
 void admission_serve(struct admission *);
 bool admission_is_wanted(const struct admission *);
 bool admission_owes(const struct admission *);

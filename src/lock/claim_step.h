@@ -135,12 +135,13 @@ bool claim_begin_admitted(struct applicant *);
 void claim_take_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
 void claim_take_node(struct claim *, uint32_t node);
 void claim_notify_subscribed(struct claim *, bool old);
-/* claim_listen - let the key list listen for this claim, or no more. */
+/* claim_listen - let the key list listen for this claim, or stop that. */
 void claim_listen(struct claim *, bool wanted);
 /* claims_count_hold - count that a claim for these keys began to hold them, or ended. */
 void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);
-/* claim_keep_owner - remember the owner token where the acquire that ended was a grant. claim_owner: write that owner,
- * as the nodes know it, to ret, of REQUEST_OWNER_SIZE, and return it; NULL: the latest acquire was no grant. */
+/* claim_keep_owner - remember the owner token if the acquire that ended was a grant.
+ * claim_owner - write that owner, as the nodes know it, to ret, of REQUEST_OWNER_SIZE, and return it. NULL: the latest
+ * acquire was no grant. */
 void claim_keep_owner(struct claim *, bool granted);
 const char *claim_owner(const struct claim *, char *ret);
 /* claim_remaining_ms - return the time until another owner may hold the keys after a loss. */

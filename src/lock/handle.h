@@ -111,7 +111,7 @@ static inline bool handle_is_compact(const struct quorlock_lock *lock)
     return lock->state == HANDLE_COMPACT || lock->state == HANDLE_COMPACT_LOST;
 }
 
-/* handle_record - the record of a compact lock. handle_record_room: the room for it, to be written. */
+/* handle_record - return the record of a compact lock. handle_record_room - return the room for one, to be written. */
 static inline const struct core_compact *handle_record(const struct quorlock_lock *lock)
 {
     assert(handle_is_compact(lock));
@@ -142,22 +142,23 @@ static inline struct claim *handle_held(const struct quorlock_lock *lock)
 struct quorlock_lock *handle_make(struct locks *, const struct core_config *, const char *const *keys, size_t n_keys,
                                   const char *owner);
 void handle_unmake(struct quorlock_lock *);
-/* handle_check - assert which members go with which state. At the begin and the end of each call and callback. */
+/* handle_check - assert which members go with which state, at the begin and the end of each call and callback. */
 void handle_check(const struct quorlock_lock *);
 /* handle_begin - begin an operation. NOMEM: the callback of a release without memory is due first.
- * handle_end - the operation is over. */
+ * handle_end - end the operation. */
 int handle_begin(struct quorlock_lock *, enum operation, const struct lock_callback *);
 void handle_end(struct quorlock_lock *);
-/* handle_agree - go on by these terms, of which the handle gets the caller's share, with a claim of its own. */
+/* handle_agree - go on by these terms, with a claim of its own. The handle takes over the caller's reference to them.
+ */
 void handle_agree(struct quorlock_lock *, struct terms *);
-/* handle_share - the handle holds the claim, once more. handle_unshare - it holds the claim so many times less. */
+/* handle_share - add a hold of the claim to the handle. handle_unshare - take that many holds away. */
 void handle_share(struct quorlock_lock *, struct claim *);
 void handle_unshare(struct quorlock_lock *, uint32_t holds);
 /* handle_ask - let the handle's claim ask the nodes, and make the claim where there is none; see claim_acquire. Without
  * a claim, while the nodes have no room, the handle waits for room first. 0 or a status.
  * handle_adopt - let the handle's claim ask the nodes to extend the keys of that token. 0 or a status.
- * handle_asks - the claim asks the nodes for this handle.
- * handle_waits_for_room - the handle waits for room at the nodes, and has no claim yet.
+ * handle_asks - return whether the claim asks the nodes for this handle.
+ * handle_waits_for_room - return whether the handle waits for room at the nodes, without a claim.
  * handle_begin_admitted - begin to ask, now that there is room; see struct admission.
  * handle_stop_waiting - wait neither for room nor for the wait bound. */
 int handle_ask(struct quorlock_lock *, bool behind, bool promised, uint32_t seen);

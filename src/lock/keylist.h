@@ -79,10 +79,10 @@ struct keylist *keylist_join(struct keylists *, const char *const *keys, size_t 
 void keylist_leave(struct keylist *);
 /* keylist_of_key - return the list of this one key, with prefix, of ordinary locks; NULL: there is none. */
 struct keylist *keylist_of_key(const struct keylists *, const struct node_key *);
-/* keylist_check - assert which members go together. At the begin and the end of what changes a list. */
+/* keylist_check - assert which members go together, at the begin and the end of what changes a list. */
 void keylist_check(const struct keylist *);
-/* keylist_admits - one more claim of this process, with this config, may hold the keys beside those that do: so it may
- * ask the nodes. Else it waits until one of these gives the keys back. */
+/* keylist_admits - return whether one more claim of this process, with this config, may hold the keys beside those that
+ * hold them, and so may ask the nodes. Otherwise it waits until one of them gives the keys back. */
 bool keylist_admits(const struct keylist *, const struct core_config *);
 /* keylist_count_hold - count that one more claim with this config holds the keys, or one less. */
 void keylist_count_hold(struct keylist *, const struct core_config *, bool holds);

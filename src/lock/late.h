@@ -25,8 +25,8 @@ struct lates {
 /* lates_start - start a zeroed struct. lates_stop - forget all; no request of theirs may be in flight. */
 void lates_start(struct lates *, struct runtime *, const struct admission *, struct hashtable *terms);
 void lates_stop(struct lates *);
-/* late_add - keep one more debt. Of too many the oldest is forgotten, and out of memory this one: then a key that is
- * set late expires. */
+/* late_add - keep one more debt. If there are too many, the oldest is forgotten; without memory this one is. A key that
+ * is set late then expires. */
 void late_add(struct lates *, struct keylist *, struct terms *, const struct core_late *);
 /* late_pay - an acquire of these keys was refused at that node: send the releases of what may be in its way. holder_id:
  * the holder that the refusal named, as in struct core_reply; 0: unknown. False: there are none. */

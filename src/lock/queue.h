@@ -22,16 +22,16 @@
 extern const struct listener_events queue_listener;
 
 /* queue_acquire - ask the nodes, or queue for the handle's turn. 0 or a status.
- * queue_leave - the handle waits no more.
- * queue_wait_expired - the handle's wait bound passed while another handle asked. */
+ * queue_leave - take the handle out.
+ * queue_wait_expired - end the acquire of a handle whose wait bound passed while another handle asked. */
 int queue_acquire(struct quorlock_lock *);
 void queue_leave(struct quorlock_lock *);
 void queue_wait_expired(struct quorlock_lock *);
 /* queue_hand_off - end the acquire of the handle that asks with that status; its successor goes on. False: no other
  * handle can take its place. */
 bool queue_hand_off(struct quorlock_lock *, int status);
-/* queue_key_changed - that node tells that another client changed the key: whoever holds it looks after it, and
- * whoever waits for it asks again. */
+/* queue_key_changed - a node reports that another client changed the key: its holder asks the nodes, and those who wait
+ * for it ask again. */
 void queue_key_changed(struct locks *, uint32_t node, const struct node_key *);
 /* queue_due - the claim's deadline passed: hand off while the wait bound of the handle that asks has passed. Return the
  * time to continue with. */

@@ -14,7 +14,7 @@
  * claim that the owner holds already, or NULL. */
 int reentry_find(struct quorlock_lock *, struct claim **ret_claim);
 /* reentry_enter - add one more hold, at once or after a renewal. 0 or a status; ret_why: the reason.
- * reentry_leave - wait for that renewal no more. */
+ * reentry_leave - stop waiting for that renewal. */
 int reentry_enter(struct quorlock_lock *, struct claim *, const char **ret_why);
 void reentry_leave(struct quorlock_lock *);
 /* reentry_renews_again - check the validity a second time, right before the callback of one more hold: the process may

@@ -22,8 +22,8 @@ size_t request_owner_text(const struct runtime *, const struct terms *, const st
 /* request_fill - fill in all but the keys. waiter: of core_waiter(). The request points into the texts. */
 void request_fill(struct node_request *, const struct runtime *, const struct terms *, const struct core_command *,
                   const struct core_token *waiter, struct request_texts *);
-/* request_denied - where a reply says that the user may not use a key, add the keys that the request named to its
- * error, for servers do not say which. slot: of a permit. The new error is in text, of REQUEST_DENIED_SIZE. */
+/* request_denied - if a reply reports that the user may not use a key, add the keys of the request to its error,
+ * because servers do not name the key. slot: of a permit. The new error is in text, of REQUEST_DENIED_SIZE. */
 #define REQUEST_DENIED_SIZE 640
 void request_denied(struct node_reply *, const struct runtime *, const struct terms *, const struct node_key *keys,
                     uint32_t n_keys, uint32_t slot, char *text);

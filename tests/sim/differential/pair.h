@@ -52,24 +52,24 @@ struct pair {
     char difference[4 * PAIR_TEXT_MAX]; /* "": none */
 };
 
-/* pair_open - wrong: the model's fault, RIGHT: none. */
+/* pair_open - start both. wrong: the fault of the model; RIGHT: none. */
 void pair_open(struct pair *, enum pair_wrong);
 void pair_close(struct pair *);
 void pair_reconnect(struct pair *, size_t conn);
 void pair_advance(struct pair *, uint64_t by_us);
 struct server *pair_server(struct pair *);
-/* pair_tell - a command to the real server only, on that connection. */
+/* pair_tell - send a command to the real server only, on that connection. */
 void pair_tell(struct pair *, size_t conn, const char *const *words);
-/* pair_refused - connects anew, where both are to refuse it; false: they differ. */
+/* pair_refused - connect again, which both must refuse. False: they differ. */
 bool pair_refused(struct pair *, size_t conn);
-/* pair_block, pair_unblock - a script runs in the real server, which says BUSY meanwhile. */
+/* pair_block, pair_unblock - begin and end a script in the real server, which answers BUSY meanwhile. */
 void pair_block(struct pair *);
 void pair_unblock(struct pair *);
-/* pair_ask - sends it on that connection of both, and compares all that is heard; false: they differ, and how is in
- * pair->difference. */
+/* pair_ask - send bytes on that connection of both, and compare the replies. False: they differ, and pair->difference
+ * says how. */
 bool pair_ask(struct pair *, size_t conn, const char *bytes, size_t size);
-/* pair_learn_ids - the real server has other ids than before, or none: so has the model. */
+/* pair_learn_ids - give the model the ids of the real server, which have changed. */
 void pair_learn_ids(struct pair *);
-/* pair_info_text - what INFO tells of a section; pair_info: one field of it. */
+/* pair_info_text - read a section of INFO. pair_info - read one of its fields. */
 void pair_info_text(struct pair *, bool real, const char *section, char *ret, size_t size);
 void pair_info(struct pair *, bool real, const char *section, const char *field, char *ret, size_t size);

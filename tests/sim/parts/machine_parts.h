@@ -126,25 +126,30 @@ struct alarm *machine_alarm_new(struct system *, void (*fire)(void *), void *arg
 void machine_alarm_set(struct alarm *, uint64_t after_us);
 void machine_alarm_free(struct alarm *);
 
-/* machine_lives - its loop runs; also while it is buried. */
+/* machine_lives - return whether its loop runs, which it also does while it is buried. */
 static inline bool machine_lives(const struct machine *machine)
 {
     return !machine->dead || machine->burying;
 }
 
-/* machine_turn - what the moment does. machine_soon: the next turn comes as soon as it can. machine_due: puts that
- * into a list of the loop, or takes it out of any. machine_woken: as net.h says. machine_timers_set: the moments of
- * all timers, by what the clocks show now. */
+/*
+ * machine_turn       - run one turn of the loop
+ * machine_soon       - run the next turn as soon as possible
+ * machine_due        - put a callback into a list of the loop; NULL: take it out of its list
+ * machine_woken      - the callback of type net_woken: the descriptor may be ready
+ * machine_timers_set - set the moments of all timers by what the clocks show now
+ */
 void machine_turn(void *machine);
 void machine_soon(struct machine *);
 void machine_due(struct due *, struct list *);
 void machine_woken(void *machine, int fd);
 void machine_timers_set(struct machine *);
-/* machine_lookups_set - the moments of all lookups: from now on. */
+/* machine_lookups_set - set the moments of all lookups, counted from now. */
 void machine_lookups_set(struct machine *);
-/* machine_slot - of that descriptor. */
+/* machine_slot - return the slot of the descriptor. */
 struct slot *machine_slot(struct machine *, int fd);
-/* machine_memory_init - the hooks. machine_memory_free: frees what was left, and looks at what was freed. */
+/* machine_memory_init - set the hooks of the allocator.
+ * machine_memory_free - free what is left, and check that nobody wrote into freed blocks. */
 void machine_memory_init(struct machine *);
 void machine_memory_free(struct machine *);
 uint64_t machine_shows_us(const struct machine *, int which);

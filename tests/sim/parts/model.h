@@ -70,42 +70,44 @@ struct model_events {
 
 struct model *model_new(void);
 void model_free(struct model *);
-/* model_start - a process starts; its sessions of before must be closed. empty: without the memory of before. It
- * knows no script; new run_id and replid are in manners. */
+/* model_start - start a process, which knows no script; its run_id and replid are in manners. The sessions of the
+ * process before must be closed. empty: without the memory of before. */
 void model_start(struct model *, const struct model_manners *, bool empty, const struct model_events *);
 struct model_manners *model_manners(struct model *);
-/* model_lost_notices - so many since it was started. */
+/* model_lost_notices - return how many notices were lost since the start. */
 uint64_t model_lost_notices(const struct model *);
-/* model_pushes - how often it has told of keys since then, and of one that had not changed. */
+/* model_pushes - return how many changes of keys it has reported since then, and how many of them were none. */
 void model_pushes(const struct model *, uint64_t *ret_pushes, uint64_t *ret_false);
 
-/* model_open - a connection. write() is handed replies and notices; hang_up: the server closes it (CLIENT KILL,
- * max_clients, a protocol error); then model_close() is still to be called. */
+/* model_open - open a connection. write() gets replies and notices. hang_up: the server closes the connection (CLIENT
+ * KILL, max_clients, a protocol error); call model_close() all the same. */
 struct session *model_open(struct model *, void (*write)(void *arg, const void *bytes, size_t size),
                            void (*hang_up)(void *arg), void *arg);
 void model_close(struct session *);
-/* model_feed - bytes have arrived. model_step: executes the first whole command of them at the server's time
- * wall_us; false where there is none. */
+/* model_feed - take bytes that have arrived.
+ * model_step - execute the first whole command of them at the server's time wall_us. False: there is none. */
 void model_feed(struct session *, const void *bytes, size_t size);
 bool model_step(struct session *, uint64_t wall_us);
-/* model_has_input - bytes are left, a whole command or the front of one. */
+/* model_has_input - return whether bytes are left, which are a whole command or its beginning. */
 bool model_has_input(const struct session *);
 void *model_session_arg(const struct session *);
 
-/* model_look - what stands at the key at that time of the server. model_each: for every key that is there. */
+/* model_look - read the value of the key at that time of the server. False: there is none.
+ * model_each - call the function for every key. */
 bool model_look(const struct model *, const char *key, size_t length, uint64_t wall_us, struct model_value *ret);
 void model_each(const struct model *, uint64_t wall_us,
                 void (*each)(void *arg, const char *key, size_t length, const struct model_value *), void *arg);
-/* model_members - of the sorted set at the key, lowest scores first; none where it is something else. */
+/* model_members - call the function for each member of the sorted set at the key, the lowest score first. */
 void model_members(const struct model *, const char *key, size_t length, uint64_t wall_us,
                    void (*each)(void *arg, const char *member, size_t length, double score), void *arg);
-/* model_expire - deletes all that has expired, as a server does in the background ten times a second. Without it a key
- * goes when a command finds it, and where the clock steps back before that, it is there again. */
+/* model_expire - delete all expired keys, as a server does in the background ten times a second. Otherwise a key is
+ * deleted when a command finds it, and comes back if the clock steps back before that. */
 void model_expire(struct model *, uint64_t wall_us);
-/* model_save - a copy of all keys, as a replica or a file on disk has it; model_load puts it in place of what is
- * there (NULL: nothing). model_forget frees it. */
+/* model_save - copy all keys, as to a replica or a file on disk.
+ * model_load - replace all keys by a copy; NULL: by none.
+ * model_forget - free a copy. */
 struct model_memory *model_save(const struct model *);
 void model_load(struct model *, const struct model_memory *);
 void model_forget(struct model_memory *);
-/* model_do - a command of the operator, in a session of its own: redis-cli. Returns the reply as text. */
+/* model_do - run a command of the operator in a session of its own, as redis-cli does. Return the reply as text. */
 const char *model_do(struct model *, uint64_t wall_us, const char *const *words, size_t n_words);

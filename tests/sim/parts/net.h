@@ -42,7 +42,7 @@ struct net_server {
 
 struct net *net_new(struct queue *);
 void net_free(struct net *);
-/* net_reset - a new world: no connection, no fault; draws from that seed. */
+/* net_reset - begin a new world without connections and faults, whose chance comes from that seed. */
 void net_reset(struct net *, uint64_t seed, uint32_t n_machines, uint32_t n_servers);
 
 /* ---- the machine's end: as the calls of struct system_ops ---- */
@@ -52,38 +52,42 @@ int net_finish(struct net *, int fd);
 ssize_t net_send(struct net *, int fd, const void *bytes, size_t size);
 ssize_t net_recv(struct net *, int fd, void *ret, size_t size);
 bool net_has_input(struct net *, int fd);
-/* net_ready - bits of WATCH_READ and WATCH_WRITE. */
+/* net_ready - return whether the descriptor is ready: bits of WATCH_READ and WATCH_WRITE. */
 unsigned net_ready(struct net *, int fd);
 uint32_t net_server_of(const struct net *, int fd);
-/* net_fd_index - descriptors are unique in the world; this counts those of one machine from 0. */
+/* net_fd_index - return the descriptor's number on its machine, from 0. Descriptors are unique in the world. */
 uint32_t net_fd_index(int fd);
-/* net_keep_sending - as the same call of struct system_ops: net_die() closes it in order. */
+/* net_keep_sending - let net_die() close the connection in order, as the call of that name in struct system_ops. */
 void net_keep_sending(struct net *, int fd);
-/* net_close - in order, behind what was sent, unless something was not read; reset: what has not left is gone. */
+/* net_close - close the connection in order, behind what was sent, unless unread bytes wait. reset: drop what has not
+ * left. */
 void net_close(struct net *, int fd, bool reset);
-/* net_is_owed - something that was sent on it has not been read, or never will be. net_is_full: a connection of that
- * link takes no more bytes. net_is_deserted: the machine has closed that one. */
+/*
+ * net_is_owed     - return whether some bytes of the connection have not been read, or never will be
+ * net_is_full     - return whether a connection of the link takes no more bytes
+ * net_is_deserted - return whether the machine has closed the connection
+ */
 bool net_is_owed(const struct net *, int fd);
 bool net_is_full(struct net *, uint32_t machine, uint32_t server);
 bool net_is_deserted(const struct conn *);
-/* net_is_resent - a living process closed it in order, and what it had sent arrived when it was sent again. */
+/* net_is_resent - return whether a living process closed the connection in order, and its bytes were sent again. */
 bool net_is_resent(const struct conn *);
-/* net_die - the process of that machine has ended: its connections are reset, or closed in order; where its whole host
- * vanished the servers hear nothing for some minutes. */
+/* net_die - the process of the machine has ended: reset its connections, or close them in order. host: the servers hear
+ * nothing for some minutes. */
 void net_die(struct net *, uint32_t machine, bool host);
 
 /* ---- the server's end ---- */
 
-void net_listen(struct net *, uint32_t server, const struct net_server *); /* NULL: connections are refused */
-/* net_freeze - the process stands still: connections open and bytes arrive at its kernel, and wait there. */
+/* net_listen - accept connections for the server; NULL: refuse them. */
+void net_listen(struct net *, uint32_t server, const struct net_server *);
+/* net_freeze - stop the process: its kernel still accepts connections and bytes, which wait there. */
 void net_freeze(struct net *, uint32_t server, bool frozen);
 void net_reply(struct conn *, const void *bytes, size_t size);
 void net_hang_up(struct conn *);
-/* net_ended - the server's process ends: so do its connections, told or with a reset, or, where its host vanished,
- * with silence until it is back (then with a reset). Nobody listens until net_listen(). */
+/* net_ended - the server's process has ended: end its connections, with or without a reset. host: they are silent until
+ * the host is back, and then reset. Nobody listens until net_listen(). */
 void net_ended(struct net *, uint32_t server, bool host);
-/* net_move - the server has another address from now on; the old one does not answer. Returns the last byte of
- * the new address. */
+/* net_move - give the server another address, and return its last byte. The old address does not answer. */
 uint32_t net_move(struct net *, uint32_t server);
 uint32_t net_address(const struct net *, uint32_t server);
 
@@ -105,14 +109,15 @@ struct net_link {
     bool drops_syn;                  /* connect hangs */
 };
 
-/* net_link - of that pair; change it as you like, then say net_changed(). */
+/* net_link - return the link of the pair. After a change call net_changed(). */
 struct net_link *net_link(struct net *, uint32_t machine, uint32_t server);
 void net_changed(struct net *, uint32_t machine, uint32_t server);
-/* net_tear - of what is on its way to the server a part arrives now, as when the link is cut in the middle of it. */
+/* net_tear - let only a part of what is on its way to the server arrive, as if the link were cut in the middle of it.
+ */
 void net_tear(struct net *, uint32_t machine, uint32_t server);
-/* net_break - the connections of that link are reset, perhaps in the middle of what is on its way. late: bytes on their
- * way to the server arrive there, and may be executed, long after the client saw the end. */
+/* net_break - reset the connections of the link, perhaps in the middle of what is on its way. late: bytes on their way
+ * to the server arrive, and may be executed, long after the client saw the end. */
 void net_break(struct net *, uint32_t machine, uint32_t server, bool late, uint64_t late_us);
-/* net_heal - every link is whole again; delay_us, split_one_in and steady stay. What is on its way arrives soon, but
- * for what a kernel or a proxy sends again. */
+/* net_heal - end all faults of links; delay_us, split_one_in and steady stay. What is on its way arrives soon, except
+ * what a kernel or a proxy sends again. */
 void net_heal(struct net *);

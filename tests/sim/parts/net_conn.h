@@ -108,27 +108,35 @@ struct conn {
 };
 
 struct route *net_route(struct net *, uint32_t machine, uint32_t server);
-/* tcp_new - begins to connect; it frees itself when both ends are closed. tcp_drop: at once. */
+/* tcp_new - begin to connect. The connection is freed when both ends are closed. tcp_drop - free it at once. */
 struct conn *tcp_new(struct net *, uint32_t machine, uint32_t server);
 void tcp_drop(struct conn *);
-/* tcp_push - something leaves now. tcp_serve - hands to the server what has arrived, unless it is frozen. */
+/* tcp_push - send bytes, or an end, now. tcp_serve - give the server what has arrived, unless it is frozen. */
 void tcp_push(struct conn *, enum net_way, enum segment_kind, const void *bytes, size_t size);
 void tcp_serve(struct conn *);
-/* tcp_fail - the machine's end breaks, with that errno. tcp_close - the machine leaves it in one of these ways.
- * tcp_refuse - the server's answer comes to a machine that has left. tcp_lost - the server's end is no more; told: the
- * machine is, by a reset or behind all other bytes. tcp_tear, tcp_break: as net_tear(), net_break(). */
+/*
+ * tcp_fail   - break the machine's end, with that errno
+ * tcp_close  - close the machine's end in one of these ways
+ * tcp_refuse - answer with a reset what the server sends to a closed end
+ * tcp_lost   - the server's end is gone. told: the machine sees it, by a reset or behind all other bytes
+ * tcp_tear, tcp_break - do what net_tear() and net_break() say
+ */
 void tcp_fail(struct conn *, int error);
 void tcp_close(struct conn *, enum near_end);
 void tcp_refuse(struct conn *);
 void tcp_tear(struct conn *);
 void tcp_lost(struct conn *, bool reset, bool told);
 void tcp_break(struct conn *, bool late, uint64_t late_us);
-/* tcp_changed - the path may be better or worse than it was. tcp_hasten: it is whole, and what it had slowed down
- * arrives soon. */
+/* tcp_changed - the path has changed: reckon anew when bytes arrive. tcp_hasten - the path is whole again: let what it
+ * delayed arrive soon. */
 void tcp_changed(struct conn *);
 void tcp_hasten(struct conn *);
-/* tcp_trip_us - how long the next bytes take. tcp_is_cut: nothing passes that way. tcp_is_away: nobody is at the
- * address. tcp_is_lost: draws whether this packet is. */
+/*
+ * tcp_trip_us - return how long the next bytes take
+ * tcp_is_cut  - return whether nothing passes in that direction
+ * tcp_is_lost - draw whether this packet is lost
+ * tcp_is_away - return whether nobody is at the address
+ */
 uint64_t tcp_trip_us(struct conn *, enum net_way, size_t size);
 bool tcp_is_cut(const struct conn *, enum net_way);
 bool tcp_is_lost(struct conn *);

@@ -2,8 +2,8 @@
 /*
  * queue.h - what will happen, in the order of true time
  *
- * True time is microseconds from 0, which no client and no server knows. It stands still while something happens,
- * and then jumps to what happens next. Of two moments at one time the one that was set first comes first.
+ * True time is microseconds from 0, which no client and no server knows. It stops while something happens, and then
+ * jumps to what happens next. Of two moments at one time the one that was set first comes first.
  */
 #pragma once
 
@@ -29,18 +29,17 @@ struct queue_place {
 
 struct queue {
     uint64_t now_us, order;
-    uint64_t stall_us; /* a machine stands still until then, inside a moment; 0: none does */
+    uint64_t stall_us; /* a machine is stalled until then, inside a moment; 0: none */
     struct queue_place *heap;
     size_t used, room;
 };
 
-/* queue_clear - forgets all moments and goes back to 0; memory is kept. queue_free: frees it.
- * A zeroed queue is ready for use. */
+/* queue_clear - forget all moments, and go back to time 0. The memory stays. A zeroed queue is ready for use.
+ * queue_free - free the memory. */
 void queue_clear(struct queue *);
 void queue_free(struct queue *);
-/* queue_set - it happens at that time, instead of whenever it was set to before; NEVER takes it out. */
+/* queue_set - let the moment happen at that time, and not at an earlier setting; NEVER: take it out. */
 void queue_set(struct queue *, struct moment *, uint64_t at_us);
-/* queue_next - jumps to the first moment not after until_us, takes it out and lets it happen; false where there is
- * none: then true time is until_us. May be called from inside a moment: so one machine stands still while the
- * others go on. */
+/* queue_next - jump to the first moment that is not after until_us, and let it happen. False: there is none, and true
+ * time is until_us. A moment may call it, so that one machine is stalled while the others go on. */
 bool queue_next(struct queue *, uint64_t until_us);

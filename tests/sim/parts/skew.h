@@ -9,9 +9,13 @@ struct skew {
     int32_t rate_ppm;            /* runs so much too fast since */
 };
 
-/* skew_read - what it shows at that true time. skew_when: the first true time at which it shows that, or later.
- * skew_step: from true time now_us on it shows by_us more, or less. skew_rate: from then on it runs at that rate.
- * skew_pause: from now_us on it shows less by what it passes from from_us, which is not earlier, to until_us. */
+/*
+ * skew_read  - return what the clock shows at that true time
+ * skew_when  - return the first true time at which it shows that, or more
+ * skew_step  - let it show by_us more, or less, from true time now_us on
+ * skew_rate  - let it run at that rate from then on
+ * skew_pause - let it show less, from now_us on, by what passes on it from from_us, which is not earlier, to until_us
+ */
 uint64_t skew_read(const struct skew *, uint64_t true_us);
 uint64_t skew_when(const struct skew *, uint64_t shown_us);
 void skew_step(struct skew *, uint64_t now_us, int64_t by_us);
