@@ -615,6 +615,10 @@ void objects_end_in_any_order(const client_options &nodes)
     held.release(code);
     CHECK(bool(code));
     waits.unlock();
+    client.emplace(nodes);
+    quorlock::lock alone(*client, "order"); /* no handle of C is left */
+    client.reset();
+    CHECK(thrown_by([&] { alone.lock(); }) == QUORLOCK_ERR_CLOSED);
 }
 
 /* ---- on a loop of the caller's ---- */

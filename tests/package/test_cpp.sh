@@ -21,6 +21,23 @@ manual_example "$source_dir" quorlock.hpp >"$work/manual.cpp"
 manual_example "$source_dir" quorlock.hpp 2 >"$work/manual2.cpp"
 printf '#include <quorlock/quorlock.hpp>\n' >"$work/whole.cpp"
 printf '#include <quorlock/async.hpp>\n' >"$work/async.cpp"
+awk '/^```/ { inside = 0 } inside; /^```cpp example.cpp/ { inside = 1 }' "$source_dir/README.md" >"$work/readme.cpp"
+cat >"$work/part.cpp" <<'CPP'
+#include <quorlock/quorlock.hpp>
+extern "C" [[gnu::visibility("default")]] const void *category();
+const void *category()
+{
+    return &quorlock::category();
+}
+CPP
+cat >"$work/two.cpp" <<'CPP'
+#include <quorlock/quorlock.hpp>
+extern "C" const void *category();
+int main()
+{
+    return category() == &quorlock::category() ? 0 : 1;
+}
+CPP
 cp "$source_dir"/tests/package/test_cpp.cpp "$source_dir"/tests/examples/stock.cpp "$work"
 start_nodes "$build/bin/quorlock"
 for compiler in g++ clang++; do
@@ -31,7 +48,7 @@ for compiler in g++ clang++; do
         more=("${clang_flags[@]}")
         checker=(valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite)
     fi
-    for program in test_cpp stock manual; do
+    for program in test_cpp stock manual readme; do
         "$compiler" "${flags[@]}" "${more[@]}" "$work/$program.cpp" "${libraries[@]}" -o "$work/$program" ||
             fail "$program.cpp with $compiler"
     done
@@ -40,9 +57,10 @@ for compiler in g++ clang++; do
     for line in '^token 1, valid for [0-9]* ms$' '^1 left$'; do
         grep -q "$line" "$work/said" || fail "stock by $compiler: $(cat "$work/said")"
     done
+    timeout 60 "$work/readme" "${nodes[@]}" | grep -q '^valid for [1-9]' || fail "the example of README.md"
     [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlock.hpp(3)"
     for key in one two time left right late shared pool work lost kept pass on cancel report code leader itself order \
-        async stock account:3; do
+        order-leader async stock account:3; do
         no_key "$key"
     done
     passed "quorlock.hpp by $compiler"
@@ -53,5 +71,10 @@ for compiler in g++ clang++; do
     "$compiler" -std=c++17 -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fsyntax-only -I"$source_dir/include" \
         "$work/whole.cpp" || fail "$compiler -fno-exceptions"
     passed "three standards, and no exceptions, by $compiler"
+    hidden=(-std=c++17 -fvisibility=hidden -fvisibility-inlines-hidden -I"$source_dir/include")
+    "$compiler" "${hidden[@]}" -shared -fPIC "$work/part.cpp" "${libraries[@]}" -o "$work/libpart.so"
+    "$compiler" "${hidden[@]}" "$work/two.cpp" -L"$work" -lpart "${libraries[@]}" -Wl,-rpath,"$work" -o "$work/two"
+    "$work/two" || fail "two categories in one program by $compiler"
+    passed "one category in a program, by $compiler"
 done
 printf '%d checks passed\n' "$checks"

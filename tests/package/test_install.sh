@@ -17,7 +17,7 @@ install_it() {
     }
     libdir=$(dirname "$(find "$prefix" -name libquorlock.so | head -n 1)")
     [ -e "$libdir/libquorlock.so" ] || fail "no shared library"
-    for file in include/quorlock/quorlock.{h,hpp} bin/quorlock share/man/man1/quorlock.1 share/man/man5/quorlock.conf.5 \
+    for file in include/quorlock/{quorlock.{h,hpp},common.hpp,async.hpp} bin/quorlock share/man/man1/quorlock.1 share/man/man5/quorlock.conf.5 \
         share/bash-completion/completions/quorlock share/zsh/site-functions/_quorlock \
         share/fish/vendor_completions.d/quorlock.fish \
         lib/systemd/{system,user}/quorlock{@.service,-job@.service,-job@.timer}; do
