@@ -120,7 +120,7 @@ static void pass_on(struct user *user)
 
     if (!user->chaos->options.mixed || !is_plain(user) || !ONE_IN(user->chaos, 50)) return;
     if (quorlock_lock_detach(former, &token, NULL, NULL) != 0) {
-        /* This process may have stood still since it was last seen to be held. */
+        /* This process may have stalled since it was last seen to be held. */
         if (quorlock_lock_valid_ms(former) > 0) user_breach(user, "a lock that is held cannot be passed on");
         return;
     }

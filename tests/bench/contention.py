@@ -153,7 +153,7 @@ class Contention:
         return workers
 
     def run(self, name, kind, processes, handles=1, frozen=None):
-        """One case: its figures. frozen: the number of a server that stands still meanwhile."""
+        """One case: its figures. frozen: the number of a server that is frozen meanwhile."""
         # Every case has a key of its own, but all the same arbiter.
         Contention.count += 1
         workers = self.start(kind, processes, handles)

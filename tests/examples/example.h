@@ -61,7 +61,7 @@ bool account_write(sqlite3 *db, int64_t balance, uint64_t fence);
 /* clock_us - microseconds since the machine started, in which lease and validity are reckoned */
 int64_t clock_us(void);
 
-/* pause_ms - stands still for so long */
+/* pause_ms - stall for that time */
 void pause_ms(unsigned ms);
 
 /* say - one line on stdout, behind clock_us(); from any thread */

@@ -157,7 +157,7 @@ class Fixture:
 
     @contextlib.contextmanager
     def writes_held(self):
-        """Writers of the database stand still until this ends; readers do not."""
+        """Writers of the database stall until this ends; readers do not."""
         connection = sqlite3.connect(self.database, timeout=LIMIT_S, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * long_pause.c - a worker that may stand still for longer than its lease, at any point, and does no harm
+ * long_pause.c - a worker that may stall for longer than its lease, at any point, and does no harm
  *
  * usage: long_pause [--pause] DATABASE [NODE...]
  *

@@ -69,7 +69,7 @@ struct office {
     size_t n_nodes;
     atomic_long next_task;
     long end_task, n_ids;
-    int64_t clock; /* stands still at this second of the epoch; -1: the real one */
+    int64_t clock; /* stops at this second of the epoch; -1: the real one */
     quorlock_sync_client *client;
 };
 

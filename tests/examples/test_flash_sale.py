@@ -31,7 +31,7 @@ def orders_and_stock(fixture):
 
 
 def form_without():
-    """All have looked before anybody writes, as the database stands still for a moment."""
+    """All have looked before anybody writes, as the database stalls for a moment."""
     with Fixture(MAX_LEASE_MS) as fixture:
         table(fixture)
         with fixture.writes_held():

@@ -74,7 +74,7 @@ def form_with(fault):
         with fixture.writes_held():
             second.stop()
         third = leader(schedulers, fixture, term)
-        check(third is not first and third is not second, "a process that stands still dispatches jobs")
+        check(third is not first and third is not second, "a process that stalls dispatches jobs")
         await_more(fixture)
         second.wake()
         told = [event["what"] for event in second.rest() if event["what"] in ("deposed", "refused")]

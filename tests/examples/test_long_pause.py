@@ -52,7 +52,7 @@ def wake_and_learn(first, late, figures):
 
 
 def pause_with(fixture, late, fault, figures):
-    """fault kills a server while the first stands still; it comes back before the first wakes."""
+    """fault kills a server while the first stalls; it comes back before the first wakes."""
     first = Worker("first", "long_pause", *(["--pause"] if late else []), fixture.database, *fixture.servers)
     old = first.expect("granted")
     if late:

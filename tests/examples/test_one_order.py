@@ -38,7 +38,7 @@ def check_one_each(fixture, users, said, requests=REQUESTS):
 
 
 def form_without():
-    """All have looked before anybody writes, as the database stands still for a moment."""
+    """All have looked before anybody writes, as the database stalls for a moment."""
     with Fixture(MAX_LEASE_MS) as fixture:
         table(fixture)
         with fixture.writes_held():

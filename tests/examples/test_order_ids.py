@@ -3,7 +3,7 @@
 """Order ids: 300 tasks take 100 ids each from three nodes, and no id comes twice; also while a node dies and comes
 back empty, within a second, and with clocks that are set back.
 
-What "within a second" needs is not left to luck: the clients' clock stands still where that is the point.
+What "within a second" needs is not left to luck: the clients' clock stops where that is the point.
 """
 import sys
 import time

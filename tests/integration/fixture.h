@@ -23,7 +23,7 @@
 #define FIXTURE_CLIENTS_MAX 16
 /* A key that goes before so long a lease ends was released, it did not expire. */
 #define LONG_LEASE_MS 120000u
-/* That of a lock which is renewed for longer than this, also where the machine stands still for a moment. */
+/* That of a lock which is renewed for longer than this, also where the machine stalls for a moment. */
 #define KEPT_LEASE_MS 5000u
 
 /* A copy of one node's vote. */

@@ -260,7 +260,7 @@ class World:
         seen = {name: dict(numbers) for name, numbers in self.seen.items()}
         states = {name: state(pid) for name, pid in self.pid.items() if not self.is_gone(pid)}
         return (f"pids {self.pid}, states {states}, seen {seen}, status {self.status}, "
-                f"stood still {self.stood_s:.3f} s, said: {self.said()}")
+                f"stalled {self.stood_s:.3f} s, said: {self.said()}")
 
     # ---- the lock ----
 
@@ -352,7 +352,7 @@ class World:
             return
         stood_s = max([self.stood_s] + [after - before - TURN_S for before, after in zip(beats_s, beats_s[1:])])
         late_s = beats_s[-1] - over_s
-        text = f"the command outlived its lock by {late_s:.3f} s; the machine stood still for {stood_s:.3f} s"
+        text = f"the command outlived its lock by {late_s:.3f} s; the machine stalled for {stood_s:.3f} s"
         raise Disturbed(text) if stood_s >= STOOD_STILL_S else AssertionError(text)
 
     # ---- the end ----
@@ -439,7 +439,7 @@ def run_cell(cell):
             return f"{error or repr(error)} [{steps}] {world.story()}", attempt
         finally:
             world.clean()
-    return (None if "stood still" in disturbed else disturbed), TRIES
+    return (None if "stalled" in disturbed else disturbed), TRIES
 
 
 def run_cells(cells, jobs):
@@ -509,5 +509,5 @@ def main(table, classes, make, slow):
     unproven = sum(1 for error, tries in results.values() if not error and tries == TRIES)
     again = sum(1 for _, tries in results.values() if tries > 0)
     print(f"{len(results)} cells, {failed} failed, {again} run again and {unproven} not proven because the machine "
-          f"stood still, {time.monotonic() - began:.0f} s")
+          f"stalled, {time.monotonic() - began:.0f} s")
     sys.exit(1 if failed or not results else 0)

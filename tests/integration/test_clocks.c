@@ -3,7 +3,7 @@
  * test_clocks.c - clocks that jump: of real servers, and of this machine as a suspend moves it
  *
  * Servers get their clock from a preloaded library that adds what a file says. A suspend is what it looks like
- * to a process: the clock that counts it is ahead, all others stood still.
+ * to a process: the clock that counts it is ahead, all others stopped.
  */
 #include "fixture.h"
 
@@ -139,7 +139,7 @@ SERVERS_TEST(an_acquire_shows_a_step_too)
     assert_int_equal(lost.calls, 0);
 }
 
-/* On a quorum at once: then this process stood still, for an unknown time. */
+/* On a quorum at once: then this process stalled, for an unknown time. */
 SERVERS_TEST(servers_whose_clocks_step_together_end_it)
 {
     restart_with_clocks();

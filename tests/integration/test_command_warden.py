@@ -17,7 +17,7 @@ from command_case import (PTRACE_DETACH, PTRACE_O_TRACEFORK, PTRACE_SEIZE, SERVE
                           children, now_s, state, trace, wait_for, wait_for_fork, warden_of)
 
 TRIES = 8
-DISTURBED_S = 0.025  # a machine that stood still may be late by that
+DISTURBED_S = 0.025  # a machine that stalled may be late by that
 LEASE_S, GRACE_S, RESERVE_S = 4, 1, 0.1  # a quarter of the lease, and a tenth of that
 ALLOWANCE_S = 0.042  # for the rates of the clocks: a hundredth of the lease, and 2 ms
 
@@ -99,8 +99,8 @@ class Guarded(Bootstrapped):
         return next(pid for pid in children(process.pid) if pid != warden_of(process.pid))
 
     def in_time(self, attempt):
-        """attempt(): (the last beat, when the lock was over, how long the machine stood still). Where the machine
-        itself stands still no process can be in time, and nothing is proven."""
+        """attempt(): (the last beat, when the lock was over, how long the machine stalled). Where the machine
+        itself stalls no process can be in time, and nothing is proven."""
         for _ in range(TRIES):
             last, over, stood_s = attempt()
             if last < over or stood_s < STOOD_STILL_S:
@@ -175,7 +175,7 @@ class Warden(Guarded):
             self.assertGreaterEqual(stood_s, STOOD_STILL_S, "the command outlived its lock")
             for name in ["up", "beats", "terms"]:
                 os.unlink(self.path(name))
-        self.skipTest("the machine stood still each time")
+        self.skipTest("the machine stalled each time")
 
     def test_no_other_warden_no_command(self):
         process = self.beat(script="exec {beat} beats leave")
@@ -205,7 +205,7 @@ class Ends(Guarded):
         left_ms = int(re.search(r"; (\d+) ms of validity left", err).group(1))
         told = re.search(r"SIGTERM now, SIGKILL in (\d+) ms", err)
         last = self.stamps("beats")[-1]
-        if not told:  # the machine stood still until there was no time for SIGTERM
+        if not told:  # the machine stalled until there was no time for SIGTERM
             self.measured.append((0, over - ALLOWANCE_S - last, stood_s))
             return last, over - ALLOWANCE_S, stood_s
         # The validity is read again for the command, so it may be less than the library's message says.
@@ -229,7 +229,7 @@ class Ends(Guarded):
             for name in ["up", "beats", "terms"]:
                 os.unlink(self.path(name))
         if not good and stood_s >= DISTURBED_S:
-            self.skipTest(f"this machine stands still too often: {self.measured}")
+            self.skipTest(f"this machine stalls too often: {self.measured}")
         self.assertTrue(good, self.measured)
 
     def test_a_stopped_command_gets_its_term(self):

@@ -175,7 +175,7 @@ SERVERS_TEST(losses_are_told_without_memory)
     hold(MANY, QUIET_MS, 0);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     memory_is_out();
-    /* This process stands still: then all are over at once. */
+    /* This process stalls: then all are over at once. */
     usleep(QUIET_MS * 1000);
     await_count(&compact.losses, MANY, GENEROUS_MS, "all losses are told");
     assert_true(compact.without_votes > 0);

@@ -109,7 +109,7 @@ class Notify(Bootstrapped):
         process.send_signal(signal.SIGSTOP)
         wait_for(lambda: command_case.state(process.pid) == "T")
         self.socket.settimeout(0.5)
-        # What was sent before it stood still, and no more.
+        # What was sent before it stalled, and no more.
         with self.assertRaises(TimeoutError):
             for _ in range(100):
                 self.next()

@@ -382,7 +382,7 @@ SERVERS_TEST(a_frozen_node_times_out)
         ended += node->round_trips->count + sum(node->errors, node->n_errors);
         cut += node->errors[QUORLOCK_NODE_ERROR_UNREACHABLE];
     }
-    /* Connections may have ended if this process stood still for seconds; they are counted, too. */
+    /* Connections may have ended if this process stalled for seconds; they are counted, too. */
     if (cut == 0) assert_int_equal(requests, ended + statistics().in_flight);
     server_thaw(SERVER(0));
     server_thaw(SERVER(1));

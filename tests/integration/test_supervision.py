@@ -280,13 +280,13 @@ class Cell(World):
         pid = self.pid["quorlock"]
         self.wait("quorlock ends", lambda: pid in self.status)
         if self.status[pid] == 75 != status and self.quorlock_is in SLOW and self.stood_s >= STOOD_STILL_S:
-            raise Disturbed("the short lease was lost while the machine stood still")
+            raise Disturbed("the short lease was lost while the machine stalled")
         self.check(self.status[pid] == status, f"status {self.status[pid]}, not {status}")
 
     def excuse(self):
         """The cell proves nothing where its short lease was lost before the state was there."""
         if self.quorlock_is in SLOW and 'lost "' in self.said() and self.stood_s >= STOOD_STILL_S:
-            raise Disturbed("the short lease was lost while the machine stood still") from None
+            raise Disturbed("the short lease was lost while the machine stalled") from None
 
     def end(self, word="on"):
         """All is as if there had been no signal: the command goes on and ends, and the lock is released."""

@@ -353,7 +353,7 @@ static void *await_end(void *arg)
     return NULL;
 }
 
-/* A thread that asks sees the validity end, though the loop stands still. */
+/* A thread that asks sees the validity end, though the loop stalls. */
 BLOCKING_TEST(a_late_loop_makes_nothing_valid_for_longer)
 {
     const struct quorlock_candidate_options options = {.size = sizeof(options), .lease_ms = SHORT_MS};

@@ -23,7 +23,7 @@ import peers
 from command_case import LIMIT_S, SERVERS, die_with_us, wait_for
 
 LONG_MS = 30000  # a lease that does not end in a test
-SHORT_MS = 4500  # one that does, and outlives a machine that stands still for a moment
+SHORT_MS = 4500  # one that does, and outlives a machine that stalls for a moment
 WAIT_MS = 1000 * LIMIT_S
 MAX_LEASE = "2m"  # Redisson takes twice its wait for a moment; ours.c has the same
 PACE_S = 0.02

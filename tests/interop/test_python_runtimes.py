@@ -61,7 +61,7 @@ def tick():
         sleep(0.001)
 
 def work(number):
-    # Each holds it for longer than others may stand still in a wait.
+    # Each holds it for longer than others may stall in a wait.
     with quorlock.lock(key) as lock:
         order.append(number)
         sleep(0.02)

@@ -13,7 +13,7 @@
 #define MS         UINT64_C(1000)
 #define LIMIT_US   (60000 * MS)
 #define TICK_US    (5 * MS)
-#define LEASE_MS   9000u /* a busy machine may stand still for seconds between two renewals */
+#define LEASE_MS   9000u /* a busy machine may stall for seconds between two renewals */
 #define USERS      6
 #define NODES      3
 #define LOG_LENGTH 65536

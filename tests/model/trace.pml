@@ -169,7 +169,7 @@ inline is_granted() {
     REFUSED(NOT_ASKING, phase[who] != asking);
     check_grant(who);
     if
-    :: late && lease <= 0 -> skip /* its machine stood still behind its last look at the clock: the grant ends before it is told */
+    :: late && lease <= 0 -> skip /* its machine stalled behind its last look at the clock: the grant ends before it is told */
     :: else -> REFUSED(NO_QUORUM, k == 0 || lease > k);
         if :: number > 0 -> REFUSED(NO_TOKEN, !ok || m != number) :: else fi
     fi;

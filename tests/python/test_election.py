@@ -38,7 +38,7 @@ for i in range(8):
     thread.join()
     leads.resign()
     if client._calls or term_of(mine) or mine.leading:
-        sys.exit("it stands still")
+        sys.exit("it does not go on")
     # Were it a candidate still, one of both would have to wait.
     with leads:
         if term_of(mine):

@@ -10,7 +10,7 @@
  *   TIME restarts|forgets|ages SERVER   it comes back with its memory, with none, with an older one
  *   TIME granted|renewed|ended|lost|released|crashed|detached|adopted KEY TOKEN UNTIL_US FENCE QUORUM yes|no
  * ended: it says that its validity is over. UNTIL_US is the true time at which the holder's validity ends; yes: its
- * machine stood still before it was told.
+ * machine stalled before it was told.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -375,7 +375,7 @@ static void on_granted(struct actor *actor)
         process_stall(actor_process(actor), draw(actor, 30000), false);
         if (!actor_process(actor)->alive || actor->world->over) return;
     }
-    /* Only now: the faults may have ended while it stood still. And it may stand still in what it calls. */
+    /* Only now: the faults may have ended while it stalled. And it may stall in what it calls. */
     phase = world->phase;
     hold_us = draw_hold_us(actor);
     actor->hold_until_us = world_now(world) + hold_us;

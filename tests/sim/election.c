@@ -101,7 +101,7 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     of->deposed = false;
     of->term = term;
     of->until_us = 0;
-    /* Its machine may have stood still between its look at the clock and this. */
+    /* Its machine may have stalled between its look at the clock and this. */
     if (leads(of)) {
         check_others(of);
         check_term(of);

@@ -210,7 +210,7 @@ static void check_permits(struct actor *actor)
     judge_violated(world, I12_PERMITS, "with actor %u %u hold a permit of %u", actor->index, holders.n, held->permits);
 }
 
-/* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stood still
+/* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stalled
  * between its look at the clock and its callback. */
 static void check_exclusion(struct actor *actor, bool at_grant)
 {
@@ -495,7 +495,7 @@ void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
     actions_holder(actor, "lost");
 }
 
-/* A loss that is due comes first; only where the process stood still after it looked for one may it be late. */
+/* A loss that is due comes first; only where the process stalled after it looked for one may it be late. */
 void judge_called(struct world *world, uint32_t client)
 {
     if (process_of(world, client)->stood_at_look || world->clients[client].state != CLIENT_OPEN) return;
@@ -606,7 +606,7 @@ void judge_look(struct world *world)
     for (uint32_t i = 0; i < world->n_promises && !world->over; i++) {
         if (world->promises[i].pending) check_in_time(&world->promises[i]);
     }
-    /* Also those whose machine stands still. */
+    /* Also those whose machine stalls. */
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {
         refresh(&world->actors[i]);
         if (world->actors[i].acquiring != NULL) modes_waited(&world->actors[i]);

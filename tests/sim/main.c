@@ -52,7 +52,7 @@ static const char more_usage[] =
     "line that replays the rest is printed. The same seed always has the same events.\n"
     "\n"
     "A trace has a line for each event, with the true time in ms, which no client or server knows:\n"
-    "  [1110.042] FAULT f3 server stands still (server 1, ...)    of the plan, by number, as in --only\n"
+    "  [1110.042] FAULT f3 server is frozen (server 1, ...)    of the plan, by number, as in --only\n"
     "  [1110.042] actor 2  < acquires: OK                         a user calls the library, and what that returned\n"
     "  [1110.042] server 1  acquire k0 c1.1:3fa2... 500           a command is executed, scripts by their names\n"
     "  [1110.042] actor 2  > OK: \"k0\" is held...                  a callback\n"

@@ -79,7 +79,7 @@ enum plan_feature {
     X(FLUSH, "FLUSHALL on a server, or all")                                                                           \
     X(STEP_BACK, "server's clock steps back")                                                                          \
     X(STEP_FORWARD, "server's clock steps forward")                                                                    \
-    X(FREEZE, "server stands still")                                                                                   \
+    X(FREEZE, "server is frozen")                                                                                      \
     X(BUSY, "server runs a long script")                                                                               \
     X(LOADING, "server is killed, and loads for long")                                                                 \
     X(FULL, "server is out of memory")                                                                                 \
@@ -104,12 +104,12 @@ enum plan_feature {
     X(SPLIT, "bytes come in pieces")                                                                                   \
     X(NARROW, "little is sent at a time")                                                                              \
     X(LOOKUP, "host names resolve late or never")                                                                      \
-    X(STALL, "machine stands still")                                                                                   \
-    X(STALL_CALLBACK, "machine stands still in a callback")                                                            \
-    X(STALL_CLOCK, "machine stands still at a look at the clock")                                                      \
-    X(STALL_SEND, "machine stands still before its bytes leave")                                                       \
+    X(STALL, "machine stalls")                                                                                         \
+    X(STALL_CALLBACK, "machine stalls in a callback")                                                                  \
+    X(STALL_CLOCK, "machine stalls when it reads the clock")                                                           \
+    X(STALL_SEND, "machine stalls before its bytes leave")                                                             \
     X(SUSPEND, "machine is suspended")                                                                                 \
-    X(PAUSE, "machine stands still, and all its clocks with it")                                                       \
+    X(PAUSE, "machine is suspended, and all its clocks stop")                                                          \
     X(KILL, "process is killed")                                                                                       \
     X(KILL_CALLBACK, "process is killed in a callback")                                                                \
     X(KILL_CLOCK, "process is killed at a look at the clock")                                                          \
@@ -143,7 +143,7 @@ struct plan_fault {
 #define PLAN_BIAS_MAP(X)                                                                                               \
     X(NONE, "mixed")                                                                                                   \
     X(LATE_EXECUTION, "connections end, what was sent executes late")                                                  \
-    X(LATE_CLIENT, "machines stand still where it hurts")                                                              \
+    X(LATE_CLIENT, "machines stall at the worst moments")                                                              \
     X(LOSS, "servers lose their memory, under the guard")                                                              \
     X(TOKENS, "fencing, by clients whose clocks differ")                                                               \
     X(TOKENS_LOST, "fencing, and servers lose their counters")                                                         \
@@ -163,10 +163,10 @@ struct plan_fault {
     X(NESTS, "owners with many holds, which are lost at once")                                                         \
     X(RECONNECTS, "many requests are on their way, and connections end again and again")                               \
     X(FARTHER, "contenders, steady links, which become longer for good")                                               \
-    X(LATE_RENEWAL, "machines that hold locks stand still between two answers")                                        \
+    X(LATE_RENEWAL, "machines that hold locks stall between two answers")                                              \
     X(LATE_EXTEND, "extends are on their way for long, and are executed late")                                         \
     X(BEAT, "many locks of a client act at the same moments")                                                          \
-    X(ELECTION, "candidates and observers, early losses, machines and servers that stand still")                       \
+    X(ELECTION, "candidates and observers, early losses, machines and servers that stall")                             \
     X(PERMITS, "names with permits, more users than those")                                                            \
     X(SHARED, "readers and writers, beside plain peers")                                                               \
     X(SCENES, "all do the same again and again, and each wait has a bound")                                            \

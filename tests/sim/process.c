@@ -217,7 +217,7 @@ void process_stall(struct process *process, uint64_t for_us, bool suspend)
     uint64_t stands_until_us = process->stands_until_us;
 
     if (!process->alive || process->inside) return;
-    TRACE(world, "machine %u stands still for %llu us%s", process->index, (unsigned long long)for_us,
+    TRACE(world, "machine %u stalls for %llu us%s", process->index, (unsigned long long)for_us,
           suspend ? ", suspended" : "");
     judge_stalls(process);
     process->stood_in_turn = process->inside = true;

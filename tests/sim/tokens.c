@@ -49,7 +49,7 @@ static void check_order(struct world *world, const struct grant *grant, const st
     }
 }
 
-/* Inside of the claim windows do not overlap: what was granted before was held before. But where a machine stood still
+/* Inside of the claim windows do not overlap: what was granted before was held before. But where a machine stalled
  * between its look at the clock and its callback the window may have no length. */
 static void check_writers(struct world *world, const struct grant *grant, const struct grant *before, bool by_begin)
 {

@@ -95,7 +95,7 @@
     X(RAISES, "counters raised")                                                                                       \
     X(BATCHES, "requests that went together")                                                                          \
     X(SUBSCRIBES, "subscriptions")                                                                                     \
-    X(STALL_TURN, "stood still within a turn")                                                                         \
+    X(STALL_TURN, "stalled within a turn")                                                                             \
     X(TOKENS, "granted with a token")                                                                                  \
     X(WRITES, "writes taken")                                                                                          \
     X(WRITES_REFUSED, "stale writes refused")                                                                          \

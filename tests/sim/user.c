@@ -249,7 +249,7 @@ void user_open(struct user_client *client)
     }
     if (!operates) crowd_begin(client);
     if (!operates) election_begin(client);
-    /* The new settings came while the machine stood still in there: it was made with the old ones. */
+    /* The new settings came while the machine stalled in there: it was made with the old ones. */
     if (client->renewed != membership_is_renewed(world, client)) (void)user_close(client, false);
 }
 

@@ -483,7 +483,7 @@ static void on_write(evutil_socket_t fd, short what, void *arg)
     fake_write(((struct node_fixture *)arg)->server, "+OK\r\n");
 }
 
-/* A loop that stood still finds the deadline passed and the reply there, in one turn: the timer reads first. */
+/* A loop that stalled finds the deadline passed and the reply there, in one turn: the timer reads first. */
 NODE_TEST(a_reply_that_lies_there_beats_its_deadline)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};

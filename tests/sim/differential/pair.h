@@ -2,7 +2,7 @@
 /*
  * pair.h - a model and a real server side by side: the same connections, the same bytes, the same clock
  *
- * The real server's wall clock stands still but where the test moves it, by a preloaded library. So nothing is
+ * The real server's wall clock stops, except where the test moves it, by a preloaded library. So nothing is
  * compared with a tolerance: each reply is the same to the byte, but for run ids, which are mapped.
  */
 #pragma once

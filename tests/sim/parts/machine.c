@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.c - a machine's life: boots, stands still, dies, is buried */
+/* machine.c - a machine's life: boots, stalls, dies, is buried */
 #include "machine.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #define RTO_MORE_US    12000
 #define RTO_MAX_US     120000000 /* ...up to here */
 #define ACK_US         40000     /* an acknowledgement waits for an answer that takes it along */
-#define KEPT_US        3000000   /* a proxy that stood still */
+#define KEPT_US        3000000   /* a proxy that stalled */
 #define ORPHAN_US      60000000  /* what the kernel, or a proxy, goes on sending for a connection that is closed */
 #define PIECE_US       200
 #define KEEP_IDLE_US   10000000 /* as system_os.c sets it */

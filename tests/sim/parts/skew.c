@@ -19,7 +19,7 @@ uint64_t skew_when(const struct skew *skew, uint64_t shown_us)
 
     if (shown_us <= skew->shown_us) return skew->begun_us;
     left_us = shown_us - skew->shown_us;
-    /* It stands still, or that is beyond all time. */
+    /* It stops, or that is beyond all time. */
     if (pace <= 0 || left_us / (uint64_t)pace > INT64_MAX / 2 / MILLION) return UINT64_MAX;
     when_us = skew->begun_us + left_us / (uint64_t)pace * MILLION + left_us % (uint64_t)pace * MILLION / (uint64_t)pace;
     while (when_us > skew->begun_us && skew_read(skew, when_us - 1) >= shown_us) when_us--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_server.c - a server's host does what server.h says: serves, stands still, ends, comes back */
+/* test_server.c - a server's host does what server.h says: serves, freezes, ends, comes back */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>

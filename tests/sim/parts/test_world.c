@@ -526,7 +526,7 @@ static void on_refused(quorlock_lock *lock, const struct quorlock_result *result
     assert_non_null(strstr(result->text, "max_hold_ms"));
 }
 
-/* The longest hold of the outer one ends while the machine stands still. */
+/* The longest hold of the outer one ends while the machine stalls. */
 static void enter_for_the_last_time(void *arg)
 {
     static const char *const key = "key";

@@ -3,7 +3,7 @@
  * main.c - threads of the sync facade, in an order that the seed draws
  *
  * The client behind the facade lives in the simulated world: three model servers and virtual time, which goes on only
- * while the loop's thread runs. The loop also stands still now and then, so locks are lost. Users in other threads call
+ * while the loop's thread runs. The loop also stalls now and then, so locks are lost. Users in other threads call
  * whatever the header allows, on locks that they share. What is judged:
  *
  * - every call comes to its end, and no job lies in the queue while the loop sleeps;
