@@ -155,7 +155,7 @@ static bool run_seed(struct world *world, uint64_t seed, enum plan_bias bias)
     return world_run(world, &plan, &ignored);
 }
 
-/* The same in a process of its own. False: it did not come to its end. */
+/* survives - run the seed in a process of its own. False: a signal or a sanitizer ended it. */
 static bool survives(struct world *world, uint64_t seed, enum plan_bias bias)
 {
     const struct rlimit no_core = {0};
@@ -185,7 +185,7 @@ static bool holds(struct world *world, const struct control *control, uint64_t s
     return run_seed(world, seed, control->bias);
 }
 
-/* The same seed with all rules kept: what was caught was caught because of the rule. */
+/* is_sound - run the seed with all rules kept: nothing may be found, so the broken rule was the cause. */
 static bool is_sound(struct world *world, const struct control *control, uint64_t seed)
 {
     bool held;
@@ -201,8 +201,8 @@ static bool is_sound(struct world *world, const struct control *control, uint64_
     return held;
 }
 
-/* So many seeds show nothing with the plans of today, and they were most of the time. Later ones are searched in any
- * case. */
+/* The number of seeds that are skipped, because they show nothing with the plans of today, and took most of the time.
+ * If the plans change, later seeds are searched all the same. */
 static const struct {
     const char *control;
     uint32_t seeds;

@@ -42,7 +42,7 @@ static const char *name_place(const struct world *world, uint32_t place, char re
     return ret;
 }
 
-/* What is behind a front; NULL: it begins otherwise. */
+/* behind - return what follows the front of a name. NULL: the name begins in another way. */
 static const char *behind(const char *name, size_t length, const char *front)
 {
     size_t n = strlen(front);
@@ -50,7 +50,7 @@ static const char *behind(const char *name, size_t length, const char *front)
     return length > n && memcmp(name, front, n) == 0 ? name + n : NULL;
 }
 
-/* Which place that is; NOBODY: none of the plan's keys. */
+/* find_place - return the place of a key on a server. NOBODY: the plan does not have the key. */
 static uint32_t find_place(const struct world *world, const char *name, size_t length)
 {
     const char *rest = behind(name, length, "quorlock:slot:");
@@ -88,8 +88,7 @@ bool holds_is_quarantined(struct world *world, uint32_t server)
             till_ms = 10 * till_ms + (uint64_t)(value.owner[i] - '0');
         }
     }
-    /* One for a client with a longer max_lease, which is told elsewhere, says nothing to connections that were there
-     * before. */
+    /* A quarantine for a client with a longer max_lease does not concern connections that were there before. */
     return till_ms * MS > server_wall_us(of);
 }
 
@@ -104,7 +103,8 @@ static void match_reader(void *arg, const char *member, size_t length, double sc
     if (world_hash(member, length) == search->token_hash) search->expires_ms = (uint64_t)score;
 }
 
-/* Until when by the server's clock; 0: it does not hold it, UINT64_MAX: without an end. */
+/* expires_ms - return when the place expires for that token, by the server's clock. 0: another token has it, or none;
+ * UINT64_MAX: never. */
 static uint64_t expires_ms(struct world *world, uint32_t server, uint32_t place, uint64_t token_hash)
 {
     struct server *of = world->servers[server];
@@ -168,7 +168,7 @@ const struct taking *holds_latest(const struct site *site, uint32_t place)
     return n == 0 ? NULL : &site->takings[place][(n - 1) % HOLDS_MAX];
 }
 
-/* The first: later ones are repairs. */
+/* find_taking - return the first taking of the place by that token, or NULL. Later ones are repairs. */
 static const struct taking *find_taking(const struct site *site, uint32_t place, uint64_t token_hash)
 {
     uint32_t n = site->n_takings[place];
@@ -220,7 +220,7 @@ static void take(struct site *site, uint32_t place, uint64_t token_hash)
 
 /* ---- changes ---- */
 
-/* All that read it, or the one with that token. */
+/* check_windows - check the windows of all readers of the key, or of the holder with that token. */
 static void check_windows(struct world *world, uint32_t key, uint64_t token_hash, bool readers)
 {
     for (uint32_t i = 0; i < world->plan->n_actors; i++) {

@@ -26,7 +26,7 @@
 #include "trace.h"
 
 #define GREW_US 1000u
-/* By so much other threads may read less: they read each clock each time. */
+/* Other threads may read so much less, because they read both clocks each time. */
 #define SHOWN_LESS_MS 2u
 
 static bool is_overlap(enum invariant invariant)
@@ -95,7 +95,7 @@ static bool is_void(const struct actor *actor)
     return (actor->plan->keys & actor->world->plan->keys_void) != 0;
 }
 
-/* What the users of its process may rely on, as far as they can know it. */
+/* refresh - update the window by the validity that the users of the process can read now. */
 static void refresh(struct actor *actor)
 {
     struct window *window = &actor->window;
@@ -157,7 +157,7 @@ static void check_ghosts(struct actor *actor)
     }
 }
 
-/* A peer's lock is a writer's. */
+/* check_peers - check the window against the lock of a plain peer, which is a writer. */
 static void check_peers(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -181,7 +181,7 @@ static void count_holder(struct holders *holders, uint64_t token_hash)
     holders->tokens[holders->n++] = token_hash;
 }
 
-/* I12: so many, and all by the same number. */
+/* check_permits - check I12: no more holders than permits, and all of them with the same number of permits. */
 static void check_permits(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -210,8 +210,8 @@ static void check_permits(struct actor *actor)
     judge_violated(world, I12_PERMITS, "with actor %u %u hold a permit of %u", actor->index, holders.n, held->permits);
 }
 
-/* When a window opens or grows. A grant that is told is a window, if of no length, unless its machine stalled
- * between its look at the clock and its callback. */
+/* check_exclusion - check a window that opens or grows. A reported grant without validity counts as a window, too,
+ * unless the machine stalled between its look at the clock and the callback. */
 static void check_exclusion(struct actor *actor, bool at_grant)
 {
     struct world *world = actor->world;
@@ -232,7 +232,7 @@ static void check_exclusion(struct actor *actor, bool at_grant)
 
 /* ---- I5 ---- */
 
-/* The longest that a quorum holds it; and on how many servers it stands. */
+/* quorum_until_us - return until when a quorum holds the keys, and how many servers have them. */
 static uint64_t quorum_until_us(struct actor *actor, uint32_t *ret_holders)
 {
     const struct world *world = actor->world;
@@ -300,7 +300,7 @@ static void check_votes(struct actor *actor)
                    actor->index, votes, quarantined);
 }
 
-/* Another handle of its owner holds it. */
+/* is_nested - return whether another handle of the owner holds the keys. */
 static bool is_nested(struct actor *actor)
 {
     struct world *world = actor->world;
@@ -441,7 +441,7 @@ static bool is_unrenewed(const struct quorlock_lock_options *options)
     return options->renew_ms == QUORLOCK_RENEW_NEVER;
 }
 
-/* What no holder may notice counts for nothing: a renewal needs no random bytes. */
+/* nothing_fails - return whether the plan has no fault that a holder may notice. A renewal needs no random bytes. */
 static bool nothing_fails(const struct world *world)
 {
     const struct plan *plan = world->plan;
@@ -495,7 +495,7 @@ void judge_lost(struct actor *actor, const struct quorlock_loss *loss)
     actions_holder(actor, "lost");
 }
 
-/* A loss that is due comes first; only where the process stalled after it looked for one may it be late. */
+/* A loss that is due is reported first. It may be late only if the process stalled after it had looked for losses. */
 void judge_called(struct world *world, uint32_t client)
 {
     if (process_of(world, client)->stood_at_look || world->clients[client].state != CLIENT_OPEN) return;
@@ -575,8 +575,8 @@ void judge_turned(struct process *process)
     }
 }
 
-/* The time of a release, and of a lock that tries once, counts from when it can be sent: there may be no memory, or no
- * random bytes for an attempt. */
+/* counts_from_us - return when the time of a call begins. A release, and an acquire that tries once, may have to wait
+ * for memory, or for random bytes of an attempt. */
 static uint64_t counts_from_us(const struct promise *promise, const struct process *process)
 {
     bool once = promise->kind == PROMISE_ACQUIRE && promise->actor->plan->options.wait_ms == QUORLOCK_TRY_ONCE;
@@ -621,7 +621,8 @@ static bool has_fault(const struct world *world, enum plan_fault_kind kind)
     return false;
 }
 
-/* Its name has as many permits for some users, and so many for others: while a slot is held one side is refused. */
+/* is_of_two_minds - return whether users give its name different numbers of permits. While a slot is held, one side is
+ * refused. */
 static bool is_of_two_minds(const struct actor *actor)
 {
     for (uint32_t key = 0; actor != NULL && key < PLAN_KEYS_MAX; key++) {
@@ -655,8 +656,8 @@ static bool is_explained(const struct promise *promise, int status)
     case QUORLOCK_ERR_CLOSED: return world->clients[promise->client].state != CLIENT_OPEN;
     case QUORLOCK_ERR_NOMEM: return has_fault(world, FAULT_NO_MEMORY) || has_fault(world, FAULT_NO_DESCRIPTORS);
     case QUORLOCK_ERR_FOREIGN: return acquires && (has_fault(world, FAULT_ODD) || has_fault(world, FAULT_PEER_KEY));
-    /* A writer inside of what its owner reads would wait for itself; and a hold that must be renewed for the one inside
-     * of it, also when that one's callback is due after a pause, may have come to its longest. */
+    /* A writer that nests in its owner's reader would wait for itself. And a nested hold may need a renewal, also right
+     * before its callback, when the outer hold has reached its max_hold_ms. */
     case QUORLOCK_ERR_STATE:
         return promise->kind == PROMISE_BOOTSTRAP ||
                (acquires && owned && (plan_has(plan, FEATURE_SHARED) || plan_has(plan, FEATURE_MAX_HOLD)));

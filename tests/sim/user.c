@@ -77,7 +77,7 @@ bool user_kept(struct promise *promise)
     return true;
 }
 
-/* The last one's options are the defaults. */
+/* is_operators - return whether it is the operator's client, which is the last one and has the default options. */
 static bool is_operators(const struct world *world, uint32_t client)
 {
     return client == world->plan->n_clients;
@@ -97,13 +97,13 @@ uint32_t user_connect_ms(const struct world *world, uint32_t client)
     return given_ms != 0 ? given_ms : 3000;
 }
 
-/* As the library reckons it, or longer. */
+/* user_node_timeout_ms - return the node timeout of a lock as the library computes it, or more. */
 uint32_t user_node_timeout_ms(const struct world *world, const struct actor *actor)
 {
     uint32_t given_ms = world->plan->clients[actor->plan->client].node_timeout_ms;
     uint32_t lease_ms = actor->plan->options.lease_ms;
 
-    /* The outermost handle of an owner rules. */
+    /* Of an owner's handles the lease of the outermost counts. */
     if (actor->plan->owner != 0) lease_ms = world->plan->max_lease_ms;
     if (given_ms != 0) return given_ms;
     if (lease_ms < 500) return 50;
@@ -129,7 +129,8 @@ struct addresses_of {
     const char *list[PLAN_SERVERS_MAX];
 };
 
-/* A server that stands for two nodes has two addresses: its number, and its name. */
+/* name_nodes - write the addresses of the nodes. A server that is listed twice is listed by its number and by its name.
+ */
 static void name_nodes(const struct world *world, uint32_t client, struct addresses_of *ret)
 {
     const struct plan *plan = world->plan;
@@ -154,7 +155,7 @@ static uint64_t buggify_seed(const struct user_client *client)
     return troubled ? world->plan->seed + client->index + 1 : 0;
 }
 
-/* What people have given to the clients by now for that server. */
+/* on_credentials - give the credentials that people have set for the server by now. */
 static int on_credentials(void *arg, const char *node, struct quorlock_credentials *ret)
 {
     struct world *world = arg;
@@ -309,7 +310,7 @@ static void on_closed(void *arg)
               world_now(world) + rng_below(&client->rng, world->plan->lease_ms * MS / 2));
 }
 
-/* Its handles are good until the end, and take no more calls. */
+/* check_closing - check that handles of a closing client refuse all calls with CLOSED. */
 static void check_closing(struct user_client *client, quorlock_lock *const *locks)
 {
     for (uint32_t i = 0; i < client->world->plan->n_actors; i++) {
@@ -318,7 +319,8 @@ static void check_closing(struct user_client *client, quorlock_lock *const *lock
     }
 }
 
-/* A lock that is counted twice, or for ever, shows when fewer are held. */
+/* check_gauges - check that no more locks are counted as degraded than as held. This shows locks that are counted
+ * twice, or for ever. */
 static void check_gauges(struct user_client *client)
 {
     struct quorlock_statistics statistics = {.size = sizeof(statistics)};
@@ -411,7 +413,8 @@ int user_new(struct actor *actor)
     return status;
 }
 
-/* Of a handle that is freed the callbacks come, too: it was canceled, but for what had been decided before. */
+/* is_ours - return whether a callback is one that the actor still expects. Callbacks of a freed handle run, too: with
+ * CANCELED, or with a result that had been decided before. */
 static bool is_ours(const struct promise *promise, int status)
 {
     const struct actor *actor = promise->actor;
@@ -490,7 +493,7 @@ int user_acquire(struct actor *actor, const char *adopts)
         user_drop(promise);
         world->totals->of[TOTAL_CALLS_NOMEM] += status == QUORLOCK_ERR_NOMEM;
     }
-    /* An acquire anew gives up what was lost, also where it fails. */
+    /* A new acquire gives up a lost hold, also if it fails. */
     if (actor->lost && actor->plan->owner == 0) {
         judge_given_back(actor, "released");
         actor->holds = 0;
@@ -710,7 +713,7 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
     return status;
 }
 
-/* To connect, and to be told something so many times. */
+/* answer_us - return how long connecting and that many answers may take. */
 static uint64_t answer_us(const struct user_client *client, uint32_t questions)
 {
     const struct world *world = client->world;
