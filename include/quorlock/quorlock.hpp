@@ -340,9 +340,7 @@ class hold
         result got = detail::empty_result();
         const auto handle = now().handle;
         if (!handle) return detail::refuse(got, QUORLOCK_ERR_STATE, "this thread does not hold the lock");
-        const bool kept = quorlock_sync_lock_valid_ms(handle.get()) > 0;
         got.status = call(handle.get(), &got);
-        if (ends && !kept) got.status = QUORLOCK_ERR_LOST;
         if (!ends && got.status != 0) return got;
         const std::lock_guard<std::mutex> here(of_->mutex);
         auto &every = of_->all;

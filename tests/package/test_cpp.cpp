@@ -397,6 +397,11 @@ void work_returns_throws_and_is_told_of_a_loss(const client_options &nodes)
     CHECK(runs == 2);
     CHECK(thrown_by([&] { client.with("work", of(10s), [&](quorlock::lock &) { break_key(client, "work"); }); }) ==
           QUORLOCK_ERR_LOST);
+    const auto broken = [&](quorlock::lock &) {
+        break_key(client, "work");
+        return true;
+    };
+    CHECK(thrown_by([&] { client.with("work", of(10s), broken); }) == QUORLOCK_ERR_LOST);
     CHECK(thrown_by([&] {
               client.with("work", of(2s), [&](quorlock::lock &held) {
                   break_key(client, "work");
@@ -486,11 +491,10 @@ void reports_are_shown(const client_options &nodes)
     const std::scoped_lock<quorlock::lock> held(lock);
     const std::string token = lock.granted().token;
     int seen = 0;
-    client.inspect("report", [&](const quorlock_report &said) { seen += said.held != 0 && said.holder == token; });
-    client.list("rep*", [&](const quorlock_listing &said) { seen += said.n_locks == 1; });
     client.break_lock(
         "report", [&](const quorlock_report &said) { seen += said.held; }, "somebody else");
-    lock.check();
+    client.inspect("report", [&](const quorlock_report &said) { seen += said.held != 0 && said.holder == token; });
+    client.list("rep*", [&](const quorlock_listing &said) { seen += said.n_locks == 1; });
     CHECK(seen == 3);
     try {
         client.inspect("report", [](const quorlock_report &) { throw std::runtime_error("mine"); });
