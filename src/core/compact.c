@@ -70,7 +70,7 @@ static bool write_yes(const struct core_lock *lock, const struct core_key *key, 
 {
     ret->age_us = CORE_COMPACT_NO_YES;
     if (lock->phase == CORE_LOST || key->valid_until_us <= now_us) return true;
-    if (key->sent_us > record->base_us || record->base_us - key->sent_us >= CORE_COMPACT_NO_YES) return false;
+    if (record->base_us - key->sent_us >= CORE_COMPACT_NO_YES) return false;
     ret->age_us = (uint32_t)(record->base_us - key->sent_us);
     return true;
 }
@@ -98,7 +98,7 @@ static bool write_node(const struct core_lock *lock, const struct core_node *nod
 static bool awaits_votes(const struct core_lock *lock)
 {
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->vote == CORE_VOTE_PENDING || node->vote == CORE_VOTE_NONE) return true;
+        if (node->vote == CORE_VOTE_NONE) return true;
     }
     return false;
 }

@@ -116,7 +116,7 @@ bool election_observe(struct election_view *view, enum election_state state, con
     if (view->rounds < UINT32_MAX) view->rounds++;
     if (state == ELECTION_NONE) return change(view, state);
     if (state == ELECTION_UNKNOWN) return doubt(view) && change(view, state);
-    if (view->leader.term != 0 && leader->owner_id == view->leader.owner_id) return see_again(view, leader);
+    if (leader->owner_id == view->leader.owner_id) return see_again(view, leader);
     is_newer = leader->term > view->leader.term;
     /* Another owner without a newer term took the key without fencing, or the counters were lost. */
     if (leader->certain) return is_newer ? election_take(view, leader) : change(view, ELECTION_NONE);

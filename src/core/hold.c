@@ -231,7 +231,6 @@ static void send_repair(struct core_lock *lock, struct step *step, uint32_t inde
     /* Rule 3.9. Until the answer it is unknown whether the node has the key. */
     node->gone = node->extended = false;
     node->open = true;
-    node->key.valid_until_us = 0;
     core_send(lock, step, index, OP_REPAIR, lock->lease_us);
 }
 
@@ -278,11 +277,11 @@ static bool may_pass(const struct core_lock *lock)
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
     bool lasts = now_us < held_until_us(lock);
-    bool again = lock->hold.extend_lease_us != 0 && lock->hold.renew_failures == 0 && lasts && may_pass(lock);
+    bool again = lock->hold.renew_failures == 0 && lasts && may_pass(lock);
     uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config->node_timeout_us, ++lock->hold.renew_failures);
 
     assert(lock->hold.round_state == ROUND_OPEN);
-    lock->hold.renew_at_us = CORE_NEVER;
+    assert(lock->hold.renew_at_us == CORE_NEVER);
     if (lasts && (again || lock->config->holder.renew_us != CORE_NEVER)) {
         lock->hold.renew_at_us = validity_add(now_us, pause_us);
     }
@@ -310,7 +309,7 @@ static void hold_judge(struct core_lock *lock, struct step *step)
 
     assert(lock->phase == CORE_GRANTED || lock->phase == CORE_HELD);
     for (uint32_t i = 0; i < n; i++) {
-        yes += lock->hold.round > 0 && lock->nodes[i].key.yes_round == lock->hold.round;
+        yes += lock->nodes[i].key.yes_round == lock->hold.round;
         pending += lock->nodes[i].vote == CORE_VOTE_PENDING;
         gone += lock->nodes[i].gone;
     }
@@ -395,7 +394,7 @@ void hold_on_room(struct core_lock *lock, struct step *step)
 {
     bool waits = lock->hold.round_waits || lock->hold.repair_waits;
 
-    if (lock->phase == CORE_HELD && waits) hold_begin_round(lock, step);
+    if (waits) hold_begin_round(lock, step);
 }
 
 void hold_on_node_state(struct core_lock *lock, struct step *step, const struct core_node_change *change)

@@ -35,7 +35,6 @@ void intent_begin(struct core_lock *lock)
     assert(lock->phase == CORE_ASKING);
     if (lock->acquire.attempts > 1) return;
     lock->wait.waiter = lock->id.token;
-    lock->wait.intent_us = 0;
 }
 
 uint64_t intent_waited_us(const struct core_lock *lock, uint64_t now_us)

@@ -108,7 +108,7 @@ struct core_node {
     struct {
         bool overdue; /* a request had no answer, and no other answer came since */
         bool unfit;   /* the node answered the latest request for its vote with an error */
-        bool broken;  /* its connection has failed, and is being made again */
+        bool broken;  /* its connection has failed */
     } doubt;
 
     struct {
@@ -367,8 +367,7 @@ static inline void core_take_connection(struct core_node *node, const struct cor
     node->state = now->state;
     node->generation = core_can_talk(node) ? now->generation : 0;
     node->down_fault = now->fault;
-    if (now->fault == FAULT_CLASS_NONE) node->down_fault = FAULT_CLASS_TEMPORARY;
-    node->doubt.broken = now->state == NODE_CONNECTING && now->fault != FAULT_CLASS_NONE;
+    node->doubt.broken = now->fault != FAULT_CLASS_NONE;
 }
 
 /* core_is_permanent - a node with that fault will not vote soon. A refused login is permanent only before the first
