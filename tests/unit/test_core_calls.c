@@ -307,41 +307,55 @@ CORE_TEST(what_remains_of_a_lost_lock_depends_on_its_loss)
 
 /* ---- nodes ---- */
 
-CORE_TEST(a_connection_is_broken_when_it_failed_and_is_made_again)
+/* Too few nodes voted, so the lock waits for one that answers, if only by a fault that lasts. */
+CORE_TEST(a_waiting_lock_asks_soon_where_a_node_answers_in_any_way)
 {
     static const struct {
         enum node_state state;
-        enum fault_class fault, down_fault;
-        bool broken;
+        enum fault_class fault;
+        bool logged_in, soon;
     } rows[] = {
-        {NODE_CONNECTING, FAULT_CLASS_NONE, FAULT_CLASS_TEMPORARY, false},
-        {NODE_CONNECTING, FAULT_CLASS_AUTH, FAULT_CLASS_AUTH, true},
-        {NODE_DOWN, FAULT_CLASS_AUTH, FAULT_CLASS_AUTH, false},
-        {NODE_READY, FAULT_CLASS_NONE, FAULT_CLASS_TEMPORARY, false},
+        {NODE_DOWN, FAULT_CLASS_TEMPORARY, false, false}, {NODE_DOWN, FAULT_CLASS_NONE, false, false},
+        {NODE_DOWN, FAULT_CLASS_AUTH, false, true},       {NODE_DOWN, FAULT_CLASS_AUTH, true, true},
+        {NODE_DOWN, FAULT_CLASS_LOGIN, false, true},      {NODE_DOWN, FAULT_CLASS_LOGIN, true, false},
+        {NODE_READY, FAULT_CLASS_NONE, false, true},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct core_node node = {0};
+        uint64_t retry_at_us;
 
-        core_take_connection(
-            &node, &(struct core_node_change){.state = rows[i].state, .fault = rows[i].fault, .generation = 4});
-        assert_int_equal(node.state, rows[i].state);
-        assert_int_equal(node.down_fault, rows[i].down_fault);
-        assert_int_equal(node.doubt.broken, rows[i].broken);
-        assert_int_equal(node.generation, rows[i].state == NODE_READY ? 4 : 0);
+        fixture_open_waiting(f, 3, 2, 100000 * MS);
+        fixture_acquire(f);
+        fixture_node_states(f, "dd.");
+        fixture_answers(f, OP_ACQUIRE, "..e");
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        retry_at_us = f->lock->wait.retry_at_us;
+        f->logged_in = rows[i].logged_in;
+        fixture_node_state_fault(f, 0, rows[i].state, rows[i].fault);
+        assert_int_equal(f->lock->wait.retry_at_us < retry_at_us, rows[i].soon);
     }
-    (void)f;
 }
 
-CORE_TEST(a_refused_login_lasts_until_one_was_accepted)
+CORE_TEST(a_notice_begins_the_first_attempt_of_a_lock_behind_others_but_not_of_one_without_room)
 {
-    const struct step before = {.logged_in = false};
-    const struct step after = {.logged_in = true};
-
-    assert_true(core_is_permanent(&before, FAULT_CLASS_LOGIN));
-    assert_false(core_is_permanent(&after, FAULT_CLASS_LOGIN));
-    assert_true(core_is_permanent(&after, FAULT_CLASS_AUTH));
-    assert_true(core_is_permanent(&before, FAULT_CLASS_AUTH));
-    assert_false(core_is_permanent(&before, FAULT_CLASS_TEMPORARY));
-    (void)f;
+    fixture_open_waiting(f, 3, 2, WAIT_US);
+    assert_int_equal(fixture_acquire_behind(f), CORE_OK);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_rounds(f->lock), 1);
+    fixture_open_waiting(f, 3, 2, WAIT_US);
+    f->no_attempt = true;
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    f->no_attempt = false;
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_rounds(f->lock), 0);
+    /* A later attempt that waits for room may ask all, after a notice. */
+    fixture_open_waiting(f, 3, 2, WAIT_US);
+    fixture_acquire(f);
+    fixture_refuse_all(f, HOLDER, -1);
+    f->lock->waiters = 2;
+    f->no_attempt = true;
+    fixture_pass(f, 2000 * MS);
+    assert_int_equal(f->lock->awaits_room, WAIT_TRY_ARBITER);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(f->lock->awaits_room, WAIT_TRY_ALL);
 }

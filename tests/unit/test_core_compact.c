@@ -352,6 +352,22 @@ CORE_TEST(a_lock_from_a_record_draws_by_its_token)
     free(record);
 }
 
+/* It has 32 bits for milliseconds. */
+CORE_TEST(a_lease_that_is_too_long_to_be_written_keeps_a_lock_expanded)
+{
+    struct core_config config = fixture_config(3, 2);
+    struct core_compact *record = calloc(1, core_compact_size(&config));
+
+    assert_non_null(record);
+    for (uint64_t over = 0; over < 2; over++) {
+        config.lease_us = (UINT32_MAX + over) * MS;
+        fixture_open_config(f, &config);
+        fixture_grant(f);
+        assert_int_equal(core_compact(f->lock, f->now_us, record), over == 0);
+    }
+    free(record);
+}
+
 /* Each of these members, changed alone, is something under way. */
 CORE_TEST(anything_under_way_keeps_a_lock_expanded)
 {

@@ -57,6 +57,7 @@ TEST(pauses_grow_to_their_bound_and_are_jittered_by_half)
         {renew, 4, 100000},
         {renew, 5, 100000},
         {renew, 40, 100000},
+        {renew, 100, 100000},
     };
     struct backoff_jitter jitter = {0};
 

@@ -509,6 +509,43 @@ CORE_TEST(a_step_of_a_clock_that_leaves_too_little_loses_the_lock_at_once)
     fixture_pass(f, 1000 * MS);
     fixture_answers(f, OP_EXTEND, "y.u");
     fixture_sleep(f, 1920 * MS); /* the others' yes from the acquire lasts for less than the margin */
-    fixture_step(f, 1, 0);
+    fixture_step(f, 0, f->now_us);
     assert_int_equal(core_phase_now(f->lock), CORE_LOST);
+}
+
+/* The third node of the quorum is the one whose yes is oldest. */
+CORE_TEST(a_round_that_leaves_too_little_loses_the_lock_at_once)
+{
+    fixture_open_held(f, 5, 3);
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "yyyuu");
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "ymmu.");
+    fixture_sleep(f, 910 * MS);
+    assert_int_equal(core_phase_now(f->lock), CORE_HELD);
+    fixture_answers(f, OP_EXTEND, "....u");
+    assert_int_equal(core_phase_now(f->lock), CORE_LOST);
+}
+
+/* What an earlier round found says nothing of a node that answers that the key is gone. */
+CORE_TEST(a_fault_of_an_earlier_round_does_not_pass)
+{
+    fixture_open_held(f, 5, 3);
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "yyeyy");
+    assert_int_equal(fixture_extend(f, 0), CORE_OK);
+    fixture_answers(f, OP_EXTEND, "yymuu");
+    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
+}
+
+CORE_TEST(an_adopted_lock_repairs_no_node_before_a_round)
+{
+    static const struct core_token token = {{3}};
+
+    fixture_open(f, 3, 2);
+    assert_int_equal(fixture_adopt(f, &token), CORE_OK);
+    fixture_answers(f, OP_EXTEND, "yy.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_answers(f, OP_EXTEND, "..m");
+    fixture_expect_pending(f, OP_REPAIR, "000");
 }

@@ -35,6 +35,10 @@ static const struct round rounds[] = {
     {{BY(7, 40), SILENT, BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     {{BY(7, 40), BY(9, 50), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
     {{FREE, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
+    /* What a node that did not answer showed before is no vote. */
+    {{BY(7, 40), BY(7, 40), {.owner_id = 7, .counter = 50}}, 3, 2, ELECTION_LEADER, true, 7, 40},
+    {{{.owner_id = 7, .counter = 50}, BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
+    {{{.owner_id = 7, .counter = 50}, BY(7, 40), FREE}, 3, 2, ELECTION_UNKNOWN, false, 0, 0},
     /* A late vote has another counter, higher or lower. */
     {{BY(7, 41), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, false, 7, 40},
     {{BY(7, 39), BY(7, 40), BY(7, 40)}, 3, 2, ELECTION_LEADER, true, 7, 40},
@@ -345,4 +349,28 @@ TEST(a_leader_that_is_deposed_soon_pauses_longer_each_time)
     assert_true(election_stand_us(&jitter, &soon, 4 * lease_us, lease_us) <= 100 * MS);
     /* A lease may be shorter than the first pause. */
     assert_true(election_stand_us(&jitter, &soon, 0, 10 * MS) <= 10 * MS);
+}
+
+TEST(the_first_state_is_news_whatever_it_is)
+{
+    static const enum election_state states[] = {ELECTION_NONE, ELECTION_UNKNOWN};
+
+    for (size_t i = 0; i < LENGTH(states); i++) {
+        struct election_view view = {.state = states[i]};
+        bool news = false;
+
+        for (uint32_t k = 0; k < ELECTION_DOUBTS && !news; k++) news = election_observe(&view, states[i], NULL);
+        assert_true(news);
+    }
+}
+
+/* Only a leader whose lease ends soon is looked at then. */
+TEST(a_view_in_doubt_is_not_looked_at_by_the_end_of_a_lease)
+{
+    struct backoff_jitter jitter = {.state = 3};
+    struct election_view view = {.state = ELECTION_UNKNOWN};
+
+    for (int i = 0; i < 20; i++) assert_true(election_poll_us(&jitter, &view, SECOND, 0) >= 5 * MS);
+    view.state = ELECTION_LEADER;
+    assert_int_equal(election_poll_us(&jitter, &view, SECOND, 0), MS);
 }
