@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # consumers.sh PREFIX SOURCE - builds and runs programs with nothing but what is installed at PREFIX: the examples of
-# README.md and of the manual in SOURCE, two of them as C++ too, and one in C++; by pkg-config and by CMake, shared and
+# README.md and of the manual in SOURCE, in C, one of them as C++ too, and in C++; by pkg-config and by CMake, shared and
 # static, against three real servers.
 set -euo pipefail
 
@@ -67,12 +67,13 @@ check_adapters() {
     passed "adapters alone:$seen"
 }
 
-# The README's block of C, and the programs of the manual.
+# The README's blocks of C and of C++, and the programs of the manual.
 extract_examples() {
     local program
     [ -s "$source_dir/README.md" ] || fail "no README.md"
     awk -v work="$work" '/^```c / { inside = 1; next } /^```/ { inside = 0 }
         inside { print > (work "/example.c") }' "$source_dir/README.md"
+    awk '/^```/ { inside = 0 } inside; /^```cpp / { inside = 1 }' "$source_dir/README.md" >"$work/example_cxx.cpp"
     manual_example "$source_dir" quorlock >"$work/manual.c"
     manual_example "$source_dir" quorlock 2 >"$work/callbacks.c"
     manual_example "$source_dir" quorlock_sync_client_new >"$work/nested.c"
@@ -81,13 +82,14 @@ extract_examples() {
     grep -q 'quorlock_settings_options' "$work/settings.c" || fail "no C example in quorlock_settings_load(3)"
     grep -q 'quorlock_sync_client_shutdown' "$work/daemon.c" || fail "no C example of a daemon in quorlock_sync_client_new(3)"
     grep -q 'quorlock_sync_lock_with' "$work/example.c" || fail "no C example in README.md"
+    grep -q 'quorlock::lock' "$work/example_cxx.cpp" || fail "no C++ example in README.md"
     grep -q 'quorlock_lock_acquire' "$work/callbacks.c" || fail "no C example with callbacks in quorlock(3)"
     grep -q 'quorlock_sync_lock_acquire' "$work/nested.c" || fail "no C example of nested calls in quorlock_sync_client_new(3)"
     grep -q 'quorlock_sync_lock_with' "$work/manual.c" || fail "no C example in quorlock(3)"
     cp "$source_dir/tests/package/consumer.cpp" "$work"
     # The same with one number changed: a lease that is longer than the longest.
+    cp "$work/callbacks.c" "$work/callbacks_cxx.cpp"
     for program in example callbacks; do
-        cp "$work/$program.c" "$work/${program}_cxx.cpp"
         sed 's/lease_ms = [0-9]*/lease_ms = 99999999/' "$work/$program.c" >"$work/${program}_too_long.c"
     done
     sed 's/\.wait_ms = [0-9]*/.lease_ms = 99999999/' "$work/manual.c" >"$work/manual_too_long.c"
@@ -105,9 +107,13 @@ by_pkg_config() {
     "$CXX" "${cxx_flags[@]}" "$work/consumer.cpp" "${flags[@]}" -o "$work/consumer" ||
         fail "consumer.cpp with pkg-config: ${flags[*]}"
     # Its casts are those of C, which has no others.
-    for program in example callbacks; do
-        "$CXX" "${cxx_flags[@]}" -Wno-old-style-cast "$work/${program}_cxx.cpp" "${flags[@]}" -o "$work/${program}_cxx" ||
-            fail "$program.c as C++"
+    "$CXX" "${cxx_flags[@]}" -Wno-old-style-cast "$work/callbacks_cxx.cpp" "${flags[@]}" -o "$work/callbacks_cxx" ||
+        fail "callbacks.c as C++"
+    "$CXX" "${cxx_flags[@]}" -std=c++17 "$work/example_cxx.cpp" "${flags[@]}" -o "$work/example_cxx" ||
+        fail "example.cpp with pkg-config: ${flags[*]}"
+    for standard in c11 c17 c2x; do
+        "$CC" "${c_flags[@]}" -std=$standard -Wpedantic -fsyntax-only "$work/example.c" "${flags[@]}" ||
+            fail "example.c in $standard"
     done
     read -ra private <<<"$(pkg-config --print-requires-private quorlock | tr '\n' ' ')"
     read -ra flags <<<"$(pkg-config --cflags quorlock) $libdir/libquorlock.a $(pkg-config --libs "${private[@]}") -lpthread"
@@ -173,7 +179,8 @@ extract_examples
 by_pkg_config
 by_cmake
 start_nodes "$prefix/bin/quorlock"
-for program in "$work"/{example,callbacks}{,_cxx} "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
+run "$work/example_cxx" 'valid for [1-9][0-9]* ms'
+for program in "$work"/{example,callbacks,callbacks_cxx} "$work/example_static" "$work"/project/build/example_quorlock{,_static}; do
     run "$program" 'valid for [1-9][0-9]* ms' '^released'
 done
 for program in "$work"/{example,callbacks,manual,nested}_too_long; do refused "$program"; done
