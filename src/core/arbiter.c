@@ -142,7 +142,7 @@ bool arbiter_doubt(struct core_lock *lock)
 {
     const struct core_node *node = &lock->nodes[lock->attempt.plan.first];
     uint64_t holder_id = node->asked.holder.id;
-    bool released = holder_id != 0 && holder_id == lock->belief.released_id;
+    bool released = holder_id != 0 && holder_id == lock->news.elsewhere_id;
     bool is_new = holder_id != node->asked.holder.before_id && holder_id != lock->belief.confirmed_id;
 
     assert(lock->attempt.stage == ATTEMPT_ASKS_ARBITER);

@@ -17,6 +17,7 @@
 #include "fence.h"
 #include "hold.h"
 #include "intent.h"
+#include "news.h"
 #include "slots.h"
 #include "vote.h"
 
@@ -80,7 +81,7 @@ static void attempt_ask_others(struct core_lock *lock, struct step *step)
 {
     assert(lock->phase == CORE_ASKING);
     lock->attempt.stage = ATTEMPT_ASKS_ALL;
-    lock->belief.released_id = 0;
+    lock->news.elsewhere_id = 0;
     for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
         uint32_t index = core_arbiter(lock, i);
         struct core_node *node = &lock->nodes[index];
@@ -152,10 +153,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, enum wait_v
     attempt->arbiter_late = lock->wait.arbiter_late;
     lock->wait.arbiter_late = false;
     fence_begin(lock, step);
-    lock->wait.notice = NOTICE_NONE;
-    lock->wait.heard = 0;
-    lock->wait.in_vain = false;
-    lock->wait.woken_id = lock->wait.released_id;
+    news_begin(&lock->news);
     lock->hold.round = 0;
     intent_begin(lock);
     vote_clear(lock);
@@ -546,6 +544,7 @@ void attempt_begin_acquire(struct core_lock *lock, struct step *step, const stru
     }
     lock->lease_us = lock->config->lease_us;
     lock->wait = (struct wait){.poll_at_us = CORE_NEVER, .retry_at_us = CORE_NEVER};
+    lock->news = (struct news){0};
     lock->belief = (struct belief){0};
     if (step->random != NULL) backoff_seed(&lock->jitter, step->random + CORE_TOKEN_SIZE);
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
@@ -635,7 +634,7 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     if (lock->phase == CORE_ASKING) {
         attempt_judge(lock, step);
     } else if (lock->phase == CORE_WAITING && reply->tag.op == OP_PEEK) {
-        attempt_try(lock, step, wait_on_peek(lock, step, reply));
+        wait_on_peek(lock, step->now_us, reply);
     } else {
         hold_late_vote(lock, step);
     }

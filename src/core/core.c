@@ -283,6 +283,7 @@ static int take_event(struct core_lock *lock, struct step *step, const struct co
     case CORE_EV_NODE: core_on_node_state(lock, step, &event->node); break;
     case CORE_EV_REPLY: core_on_reply(lock, step, &event->reply); break;
     case CORE_EV_NOTICE: attempt_try(lock, step, wait_on_notice(lock, step, &event->notice)); break;
+    case CORE_EV_HINT: wait_on_hint(lock, step->now_us, event->hint.node); break;
     case CORE_EV_LISTENING:
         wait_on_listening(lock, step->now_us, event->listening.node, event->listening.before_acquire);
         break;

@@ -143,7 +143,7 @@ bool fair_is_turn(const struct core_lock *lock)
     uint32_t heard = 0;
 
     assert(lock->config->fair);
-    if (lock->wait.heard == UINT64_MAX) return true;
+    if (lock->news.keys == UINT64_MAX) return true;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         if (node->notices.turns > heard) heard = node->notices.turns;
     }

@@ -82,12 +82,10 @@ struct core_asked {
 
     uint64_t refusing; /* the keys that another owner holds there, a bit each; 0: unknown */
 
-    uint64_t noticed_id;  /* the holder whose release the node told since it named it last; 0: of none */
     uint64_t minority_id; /* the node's key has this holder, which no quorum has; 0: no such key (arbiter.c) */
     enum follow_up follow_up;
     bool watched;     /* the node was to be asked to tell when the key changes */
     bool tells;       /* it was asked */
-    bool by_server;   /* of noticed_id: the server told it by itself */
     bool asked_twice; /* in this attempt, because an abandoned key of ours was in the way */
     bool cut;         /* no vote, but the next attempt may get one: the connection ended, the time was over, or the
                          node refused for a reason that passes */
@@ -113,7 +111,6 @@ struct core_node {
 
     struct {
         bool listening; /* the subscription is confirmed */
-        bool heard;     /* a notice came since the wait began */
         uint8_t own;    /* notices of our own releases that are still to come */
         uint32_t turns; /* of a fair lock: releases heard since the latest attempt began */
     } notices;
@@ -183,11 +180,29 @@ enum wait_verdict {
     WAIT_TRY_ALL,     /* an attempt that asks all nodes at once */
 };
 
-/* A notice of a release. */
-enum wait_notice {
-    NOTICE_NONE,
-    NOTICE_DURING_ATTEMPT, /* the nodes may have been asked before the release */
-    NOTICE_TURN_DRAWN,     /* the pause before the next attempt is drawn (rule 6.8) */
+/*
+ * What a waiting lock heard of releases, and whether it asks because of that (rules 6.7 to 6.11; news.c).
+ *
+ *                      another release                pause drawn (rule 6.8)
+ *        OLD --------------------------------> FRESH ------------------------> DRAWN
+ *         |                                    ^   ^                             |
+ *         | the same again, by a node          |   +-----------------------------+
+ *         | whose answer is awaited            |     another one, by the arbiter
+ *         +--------------> REPEATED -----------+
+ *                             it then names the holder: the release was late there
+ *
+ * An attempt that begins makes each of them OLD.
+ */
+enum news_state { NEWS_OLD, NEWS_REPEATED, NEWS_FRESH, NEWS_DRAWN };
+
+struct news {
+    enum news_state state;
+    bool published;        /* a notice came since the latest wait began */
+    uint64_t id;           /* the holder of the latest release; 0: unknown */
+    uint64_t elsewhere_id; /* the holder whose release others than the arbiter reported since all nodes were asked */
+    uint64_t keys;         /* released since the latest attempt began, a bit each */
+    uint32_t nodes;        /* those that published a release since the latest wait began, a bit each */
+    uint32_t hints;        /* those whose server reported a change, a bit each: their next report does not count */
 };
 
 /* A holder, or a contender that was taken for a holder. */
@@ -198,15 +213,9 @@ struct named {
 
 struct wait {
     uint64_t retry_at_us;
-    uint64_t poll_at_us; /* the next attempt if no notice comes */
-    enum wait_notice notice;
+    uint64_t poll_at_us;      /* the next attempt if no notice comes */
     bool searches;            /* with permits: tries slot after slot, and has not paused yet */
     bool arbiter_late;        /* the latest attempt ended because its arbiter did not answer in time */
-    uint64_t heard;           /* the keys released by notices since the latest attempt began, a bit each */
-    bool notified;            /* a notice was published since the latest wait began */
-    bool in_vain;             /* the server told of a change, and the holder was still the same */
-    uint64_t released_id;     /* the holder released by the latest notice */
-    uint64_t woken_id;        /* released_id when the latest attempt began, or when the pause was drawn */
     struct named polled;      /* the holder when the latest wait began */
     struct named before;      /* the holder before that one */
     uint64_t intent_us;       /* when the intent was last sent (intent.c); 0: the nodes have none */
@@ -222,7 +231,6 @@ struct wait {
 struct belief {
     uint32_t polls;        /* refusals that are still believed */
     uint64_t confirmed_id; /* the holder that all nodes confirmed when they were last asked */
-    uint64_t released_id;  /* the holder that other nodes reported as released since then */
 };
 
 enum round_state {
@@ -269,6 +277,7 @@ struct core_lock {
     struct acquire acquire;
     struct attempt attempt;
     struct wait wait;
+    struct news news;
     struct belief belief;
     struct hold hold;
     struct release release;

@@ -128,6 +128,7 @@ enum core_event_type {
     CORE_EV_NODE,  /* a node's state changed */
     CORE_EV_REPLY,
     CORE_EV_NOTICE,    /* may use random: a node tells that a key of this lock was released */
+    CORE_EV_HINT,      /* a server tells by itself that the key changed, or was found gone: it may be free */
     CORE_EV_LISTENING, /* the subscription is confirmed: notices come from now on; earlier ones may have been missed */
     CORE_EV_WAKE,      /* may use random: a lock of this process has just released the keys */
     CORE_EV_STEP,      /* a node's clock has certainly stepped forward (nodeclock.h) */
@@ -187,8 +188,10 @@ struct core_event {
             uint32_t node;
             uint32_t key;       /* place of the released key among the lock's keys */
             uint64_t holder_id; /* the owner that released; 0: unknown */
-            bool by_server;     /* nobody published it: the server found the key changed, or tells so for no reason */
         } notice;
+        struct {
+            uint32_t node;
+        } hint;
         struct {
             uint32_t node;
             bool before_acquire; /* confirmed before the acquire, so no notice was missed */

@@ -9,6 +9,7 @@
 #include "debt.h"
 #include "fair.h"
 #include "intent.h"
+#include "news.h"
 #include "slots.h"
 #include "wait.h"
 
@@ -225,7 +226,7 @@ static void on_vote(struct core_lock *lock, struct step *step, const struct core
         node->asked.holder.ttl_us = reply->ttl_us;
         node->asked.holder.readers = reply->readers;
         node->asked.tells = reply->watched;
-        wait_on_refusal(lock, node);
+        news_on_refusal(lock, reply->tag.node);
         if (reply->listeners > 0) lock->waiters = reply->listeners;
         node->asked.refusing = reply->refusing;
         fair_on_refusal(lock, reply);

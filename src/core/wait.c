@@ -14,6 +14,7 @@
 #include "arbiter.h"
 #include "crowd.h"
 #include "fair.h"
+#include "news.h"
 #include "slots.h"
 
 #define TTL_ENDLESS     (-1)
@@ -107,20 +108,12 @@ static bool is_outage(const struct core_lock *lock)
     return !core_quorum_is_ready(lock) && (lock->acquire.seen & CORE_SEEN_NOQUORUM) != 0;
 }
 
-/* told_of - return the holder whose key a reported change concerns (rule 6.10); 0: ignore the report. If the node named
- * no holder, the key was ours. Readers change the key whenever one comes or goes. */
-static uint64_t told_of(const struct core_node *node)
-{
-    return node->asked.holder.readers ? 0 : core_named_by(node);
-}
-
-/* The arbiter reports changes of the key, and its reports are not ignored (rule 6.10). */
+/* The arbiter reports changes of the key, and its next one counts (rule 6.10). */
 static bool is_told(const struct core_lock *lock)
 {
     uint32_t arbiter = arbiter_choose(lock);
 
-    if (arbiter == lock->config->n_nodes || told_of(&lock->nodes[arbiter]) == 0) return false;
-    return lock->nodes[arbiter].asked.tells && !lock->wait.in_vain;
+    return arbiter < lock->config->n_nodes && lock->nodes[arbiter].asked.tells && news_awaits_hint(lock, arbiter);
 }
 
 /* Rules 6.5 and 6.6. A contender that only the arbiter named is waited for like a holder: if it fails, its release is
@@ -183,6 +176,12 @@ static void wait_take_turn(struct core_lock *lock, uint64_t at_us)
     lock->wait.retry_at_us = core_smaller(at_us, lock->wait.poll_at_us);
 }
 
+static void draw_pause(struct core_lock *lock, uint64_t at_us)
+{
+    lock->news.state = NEWS_DRAWN;
+    wait_take_turn(lock, at_us);
+}
+
 /* Rule 6.6: remember the holder, and since when it is known. If the holder changed without a notice, other clients
  * release without notices, so poll soon again. An id belongs to one hold: if the same id comes back, the id in between
  * was that of a contender, at a node that lacks the holder's key. */
@@ -198,7 +197,7 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
         if (node->asked.minority_id == 0) holder_id = core_named_by(node);
     }
     if (holder_id == wait->polled.id) return;
-    if (!wait->notified) wait->polls = 0;
+    if (!lock->news.published) wait->polls = 0;
     wait->before = wait->polled;
     wait->polled = holder_id == before.id ? before : (struct named){holder_id, now_us};
 }
@@ -206,7 +205,7 @@ static void watch_holder(struct core_lock *lock, uint64_t now_us)
 /* Rule 6.9: notices came for all keys that the node refused. */
 static bool may_grant(const struct core_lock *lock, const struct core_node *node)
 {
-    return node->vote != CORE_VOTE_OTHER || (node->asked.refusing & ~lock->wait.heard) == 0;
+    return node->vote != CORE_VOTE_OTHER || (node->asked.refusing & ~lock->news.keys) == 0;
 }
 
 /* Rule 6.9: the keys that refused the latest attempt have been released. */
@@ -220,17 +219,12 @@ static bool wait_may_be_free(const struct core_lock *lock)
     return may >= lock->config->quorum;
 }
 
-static void wait_hear(struct core_lock *lock, uint64_t keys)
-{
-    lock->wait.heard |= keys;
-}
-
 /* Rule 6.11: take all keys for released, for notices may have been missed. */
 static void hear_all(struct core_lock *lock)
 {
     if (lock->phase != CORE_ASKING) return;
-    wait_hear(lock, UINT64_MAX);
-    lock->wait.notice = NOTICE_DURING_ATTEMPT;
+    lock->news.keys = UINT64_MAX;
+    lock->news.state = NEWS_FRESH;
 }
 
 /* Rule 6.10. If releases are published, no server needs to report them, too. Of many waiters (rule 6.15) one soon
@@ -239,7 +233,7 @@ bool wait_watches(const struct core_lock *lock)
 {
     if (!lock->config->told || lock->config->fair) return false;
     if (lock->waiters > WATCHERS_MAX || crowd_spread_us(lock) > (uint64_t)WATCHERS_MAX * CROWD_EACH_US) return false;
-    return lock->config->holder.wait_us != 0 && !lock->wait.notified;
+    return lock->config->holder.wait_us != 0 && !lock->news.published;
 }
 
 /* Rule 6.10. The first attempt is mostly granted, so it does not watch. */
@@ -264,15 +258,12 @@ void wait_begin(struct core_lock *lock, struct step *step, enum awaited awaited)
     lock->phase = CORE_WAITING;
     lock->wait.searches = false;
     lock->wait.poll_at_us = lock->wait.retry_at_us = validity_add(now_us, pause_us(lock, step, awaited));
-    lock->wait.notified = false;
-    if (lock->wait.notice == NOTICE_DURING_ATTEMPT && wait_may_be_free(lock)) { /* rule 6.11 */
+    if (lock->news.state == NEWS_FRESH && wait_may_be_free(lock)) { /* rule 6.11 */
         uint64_t short_us = backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 0);
 
-        wait_take_turn(lock, validity_add(now_us, short_us + turn_us(lock)));
-        lock->wait.notice = NOTICE_TURN_DRAWN;
-        lock->wait.woken_id = lock->wait.released_id;
+        draw_pause(lock, validity_add(now_us, short_us + turn_us(lock)));
     }
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) lock->nodes[i].notices.heard = false;
+    news_end(&lock->news);
     /* A waiter tries again also if no notice comes. */
     assert(lock->wait.poll_at_us < CORE_NEVER);
     assert(lock->wait.retry_at_us >= now_us && lock->wait.retry_at_us <= lock->wait.poll_at_us);
@@ -295,7 +286,7 @@ void wait_on_node_state(struct core_lock *lock, const struct step *step, uint32_
     bool answers = node->state == NODE_READY || core_is_permanent(step, node->down_fault);
 
     assert(lock->phase == CORE_WAITING);
-    if (!answers || ((lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0 && lock->wait.heard == 0)) return;
+    if (!answers || ((lock->acquire.seen & CORE_SEEN_NOQUORUM) == 0 && lock->news.keys == 0)) return;
     sooner(lock, validity_add(step->now_us, backoff_split_us(&lock->jitter, node->srtt_us, 1)));
 }
 
@@ -318,99 +309,71 @@ static bool are_few(const struct core_lock *lock, uint64_t now_us)
     return true;
 }
 
-static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *step, bool by_server)
+static enum wait_verdict wait_wake(struct core_lock *lock, const struct step *step)
 {
     uint64_t pause_us = turn_us(lock);
 
     assert(lock->phase == CORE_WAITING);
     if (pause_us > 0) {
-        lock->wait.notice = NOTICE_TURN_DRAWN;
-        lock->wait.woken_id = lock->wait.released_id;
-        wait_take_turn(lock, validity_add(step->now_us, pause_us));
+        draw_pause(lock, validity_add(step->now_us, pause_us));
         return WAIT_STAY;
     }
-    if (!by_server) lock->wait.polls = 0;
+    lock->wait.polls = 0;
     /* Rule 7.2: with permits the arbiter chooses the slot. */
     return step->slots == NULL && are_few(lock, step->now_us) ? WAIT_TRY_ALL : WAIT_TRY_ARBITER;
 }
 
-/* Rule 6.7: the node may have refused the latest attempt because of that holder, before the release reached it. */
-static bool released_late(const struct core_node *node, uint64_t holder_id)
-{
-    return node->vote == CORE_VOTE_PENDING || core_named_by(node) == holder_id;
-}
-
-void wait_on_refusal(struct core_lock *lock, struct core_node *node)
-{
-    bool same = node->asked.noticed_id != 0 && node->asked.noticed_id == core_named_by(node);
-
-    if (same && node->asked.by_server) {
-        /* Rule 6.10: it was no release, so the release is still to come. */
-        lock->wait.in_vain = true;
-        lock->wait.released_id = lock->wait.woken_id = 0;
-    }
-    node->asked.noticed_id = 0;
-}
-
-/* Rule 6.10: the server reports a release and the holder publishes it. Only the first of the two counts. */
-static bool is_repeated(struct core_node *node, uint64_t holder_id, bool by_server)
-{
-    bool repeated = holder_id != 0 && holder_id == node->asked.noticed_id && by_server != node->asked.by_server;
-
-    node->asked.noticed_id = repeated ? 0 : holder_id;
-    node->asked.by_server = by_server;
-    return repeated;
-}
-
-enum wait_verdict wait_on_notice(struct core_lock *lock, struct step *step, const struct core_notice *notice)
+/* What a release says besides that the lock may be free (rules 6.4, 6.9, 7.5 and 9.5). */
+static void learn(struct core_lock *lock, const struct step *step, const struct core_notice *notice)
 {
     struct core_node *node = &lock->nodes[notice->node];
-    uint64_t holder_id = notice->by_server ? told_of(node) : notice->holder_id;
-    uint32_t noticed = 0;
+    uint64_t key = UINT64_C(1) << notice->key;
+
+    assert(notice->key < 64);
+    if (step->slots != NULL) slots_on_notice(step->slots, notice->holder_id);
+    if (notice->holder_id == node->asked.minority_id) node->asked.minority_id = 0;
+    lock->news.published = true;
+    lock->news.keys |= key;
+    if (lock->config->fair && !news_is_known(&lock->news, notice->holder_id)) fair_hear(lock, notice->node, key);
+}
+
+enum wait_verdict wait_on_notice(struct core_lock *lock, const struct step *step, const struct core_notice *notice)
+{
+    struct core_node *node = &lock->nodes[notice->node];
     bool arbiter;
-    bool drawn;
-    bool known;
 
     assert(notice->node < lock->config->n_nodes);
-    assert(notice->key < 64);
-    if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY;
-    /* Rule 6.10. */
-    if (notice->by_server && (holder_id == 0 || lock->wait.in_vain)) return WAIT_STAY;
-    /* The release of our own failed attempt. */
-    if (!notice->by_server && node->notices.own > 0) {
+    if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY; /* rule 14.1 */
+    if (node->notices.own > 0) { /* rule 2.10: the release of our own failed attempt */
         node->notices.own--;
         return WAIT_STAY;
     }
-    if (is_repeated(node, holder_id, notice->by_server)) return WAIT_STAY;
-    if (step->slots != NULL) slots_on_notice(step->slots, holder_id);
-    drawn = lock->wait.notice == NOTICE_TURN_DRAWN;
-    known = holder_id != 0 && holder_id == lock->wait.woken_id;
-    if (holder_id == node->asked.minority_id) node->asked.minority_id = 0;
-    wait_hear(lock, UINT64_C(1) << notice->key);
-    if (!notice->by_server) lock->wait.notified = true;
-    if (lock->config->fair && !known) fair_hear(lock, notice->node, UINT64_C(1) << notice->key);
-    /* Rules 6.9 and 6.12. */
-    if (lock->phase == CORE_WAITING && (!core_quorum_is_ready(lock) || !wait_may_be_free(lock))) return WAIT_STAY;
+    learn(lock, step, notice);
+    if (!core_quorum_is_ready(lock) || !wait_may_be_free(lock)) return WAIT_STAY; /* rules 6.12 and 6.9 */
     arbiter = notice->node == arbiter_choose(lock);
-    if (!notice->by_server) lock->belief.released_id = arbiter ? 0 : holder_id;
-    /* Rule 6.7: a late notice of a release that began the latest attempt already, or for which the pause is drawn. */
-    if (known && (drawn || (!arbiter && !released_late(node, holder_id)))) return WAIT_STAY;
-    lock->wait.released_id = holder_id;
-    if (lock->phase == CORE_ASKING) lock->wait.notice = NOTICE_DURING_ATTEMPT; /* rule 6.11 */
-    if (lock->phase != CORE_WAITING) return WAIT_STAY;
-    node->notices.heard = true; /* rule 6.7 */
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) noticed += lock->nodes[i].notices.heard;
-    if (arbiter || (noticed >= lock->config->quorum && !drawn)) return wait_wake(lock, step, notice->by_server);
-    if (!drawn) wait_take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
+    lock->news.elsewhere_id = arbiter ? 0 : notice->holder_id;                        /* rule 6.3 */
+    if (!news_hear(lock, notice->node, arbiter, notice->holder_id)) return WAIT_STAY; /* rule 6.7 */
+    if (lock->phase != CORE_WAITING) return WAIT_STAY;                                /* rule 6.11 */
+    if (arbiter || news_is_of_quorum(lock)) return wait_wake(lock, step);             /* rule 6.7 */
+    wait_take_turn(lock, validity_add(step->now_us, node->srtt_us + turn_us(lock)));
     return WAIT_STAY;
 }
 
-enum wait_verdict wait_on_peek(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+void wait_on_hint(struct core_lock *lock, uint64_t now_us, uint32_t index)
 {
-    const struct core_notice notice = {.node = reply->tag.node, .by_server = true};
+    uint64_t trip_us;
 
+    if (!news_take_hint(lock, index)) return;                                  /* rule 6.10 */
+    if (lock->phase != CORE_WAITING || lock->news.state == NEWS_DRAWN) return; /* rules 6.11 and 6.8 */
+    if (!core_quorum_is_ready(lock)) return;                                   /* rule 6.12 */
+    trip_us = index == arbiter_choose(lock) ? 0 : lock->nodes[index].srtt_us;
+    draw_pause(lock, validity_add(now_us, trip_us + turn_us(lock)));
+}
+
+void wait_on_peek(struct core_lock *lock, uint64_t now_us, const struct core_reply *reply)
+{
     /* Rule 6.10: the key changed before the node began to watch it. */
-    return reply->outcome == OUTCOME_MISSING ? wait_on_notice(lock, step, &notice) : WAIT_STAY;
+    if (reply->outcome == OUTCOME_MISSING) wait_on_hint(lock, now_us, reply->tag.node);
 }
 
 void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, bool before_acquire)
@@ -439,11 +402,11 @@ enum wait_verdict wait_on_wake(struct core_lock *lock, uint64_t now_us, bool yie
     uint64_t srtt_us = quorum_srtt_us(lock);
 
     hear_all(lock);
-    if (lock->phase == CORE_ASKING) lock->wait.notified = true;
+    if (lock->phase == CORE_ASKING) lock->news.published = true;
     if (lock->phase != CORE_WAITING) return WAIT_STAY;
     if (lock->config->fair) fair_hear(lock, lock->config->n_nodes, UINT64_MAX);
     if (!core_quorum_is_ready(lock)) {
-        wait_hear(lock, UINT64_MAX);
+        lock->news.keys = UINT64_MAX;
         return WAIT_STAY;
     }
     if (lock->config->fair) return fair_is_turn(lock) ? WAIT_TRY_ARBITER : WAIT_STAY;

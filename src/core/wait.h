@@ -19,11 +19,11 @@ void wait_behind(struct core_lock *, uint64_t now_us);
 /* wait_on_node_state - try sooner if the node ends an outage. */
 void wait_on_node_state(struct core_lock *, const struct step *, uint32_t node);
 /* wait_on_notice - take a notice of a release, and return whether an attempt begins now (rule 6.7). */
-enum wait_verdict wait_on_notice(struct core_lock *, struct step *, const struct core_notice *);
+enum wait_verdict wait_on_notice(struct core_lock *, const struct step *, const struct core_notice *);
+/* wait_on_hint - poll soon: the server tells that the key changed (rule 6.10). */
+void wait_on_hint(struct core_lock *, uint64_t now_us, uint32_t node);
 /* wait_on_peek - take the answer of a node that looked at the key, and was to report changes from then on. */
-enum wait_verdict wait_on_peek(struct core_lock *, struct step *, const struct core_reply *);
-/* wait_on_refusal - the node has named a holder. */
-void wait_on_refusal(struct core_lock *, struct core_node *);
+void wait_on_peek(struct core_lock *, uint64_t now_us, const struct core_reply *);
 /* wait_watches - return whether the nodes that are asked now should report changes of the key (rule 6.10). */
 bool wait_watches(const struct core_lock *);
 /* wait_on_listening - take the confirmation of a subscription (rule 6.11). */

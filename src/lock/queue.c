@@ -336,7 +336,7 @@ static bool look_after_holder(struct keylist *keylist, uint64_t holder_id, uint3
 void queue_key_changed(struct locks *all, uint32_t node, const struct node_key *key)
 {
     const struct keylist *keylist = keylist_of_key(&all->keylists, key);
-    const struct core_event event = {.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}};
+    const struct core_event event = {.type = CORE_EV_HINT, .hint = {.node = node}};
 
     if (keylist == NULL) return;
     if (keylist->held > 0 && keylist->holder != NULL) look_after(keylist->holder, node, true);

@@ -316,7 +316,7 @@ CLIENT_TEST(a_broken_lock_with_waiters_beside_it_is_lost_soon)
     fixture_break(fixture_new_client(3), "key", &report);
     await_count(&loss.calls, 1, GENEROUS_MS, "the loss is told");
     assert_int_equal(loss.loss.reason, QUORLOCK_LOSS_GONE);
-    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_ERR_LOST);
     await_status(&later, QUORLOCK_OK, "the waiter is granted");
     assert_status(fixture_release(other, &later), QUORLOCK_OK);
 }

@@ -242,7 +242,7 @@ void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
 
 void fixture_told(struct fixture *f, uint32_t node)
 {
-    step(f, &(struct core_event){.type = CORE_EV_NOTICE, .notice = {.node = node, .by_server = true}});
+    step(f, &(struct core_event){.type = CORE_EV_HINT, .hint = {.node = node}});
 }
 
 void fixture_look(struct fixture *f, uint32_t node, bool by_server)

@@ -120,17 +120,18 @@ CORE_TEST(a_refusal_of_the_arbiter_is_believed_for_a_while)
         struct belief before;
         bool doubts;
         uint32_t polls;
+        uint64_t elsewhere_id; /* others say that it released */
     } rows[] = {
-        {NAMES(X), {0}, false, 1},                             /* news */
-        {AGAIN(X), {0}, true, 0},                              /* believed once */
-        {AGAIN(X), {.polls = 2}, false, 1},                    /* once more */
-        {NAMES(X), {.polls = 3, .confirmed_id = X}, false, 2}, /* no news */
-        {NAMES(X), {.polls = 0, .confirmed_id = X}, true, 0},  /* likewise */
-        {NAMES(X), {.polls = 0, .released_id = X}, true, 0},   /* others say that it released */
-        {AGAIN(X), {.polls = 2, .released_id = X}, true, 2},   /* likewise */
-        {{CORE_VOTE_OTHER, 0, 0, 0}, {.polls = 2}, false, 1},  /* an unknown holder was not released */
-        {{CORE_VOTE_OTHER, 0, X, 0}, {.polls = 0}, true, 0},   /* nor is it news */
-        {{CORE_VOTE_OTHER, Y, X, 0}, {.polls = 0, .confirmed_id = X}, false, 1},
+        {NAMES(X), {0}, false, 1, 0},                             /* news */
+        {AGAIN(X), {0}, true, 0, 0},                              /* believed once */
+        {AGAIN(X), {.polls = 2}, false, 1, 0},                    /* once more */
+        {NAMES(X), {.polls = 3, .confirmed_id = X}, false, 2, 0}, /* no news */
+        {NAMES(X), {.polls = 0, .confirmed_id = X}, true, 0, 0},  /* likewise */
+        {NAMES(X), {.polls = 0}, true, 0, X},
+        {AGAIN(X), {.polls = 2}, true, 2, X},
+        {{CORE_VOTE_OTHER, 0, 0, 0}, {.polls = 2}, false, 1, 0}, /* an unknown holder was not released */
+        {{CORE_VOTE_OTHER, 0, X, 0}, {.polls = 0}, true, 0, 0},  /* nor is it news */
+        {{CORE_VOTE_OTHER, Y, X, 0}, {.polls = 0, .confirmed_id = X}, false, 1, 0},
     };
 
     open_asking(f);
@@ -142,6 +143,7 @@ CORE_TEST(a_refusal_of_the_arbiter_is_believed_for_a_while)
         f->lock->attempt.plan.first = 0;
         f->lock->attempt.doubt = DOUBT_NONE;
         f->lock->belief = rows[i].before;
+        f->lock->news.elsewhere_id = rows[i].elsewhere_id;
         assert_int_equal(arbiter_doubt(f->lock), rows[i].doubts);
         assert_int_equal(f->lock->belief.polls, rows[i].polls);
     }

@@ -97,6 +97,27 @@ CORE_TEST(a_notice_of_another_node_disproves_the_arbiter)
     assert_true(try_on(f, &keys, 20 * MS));
 }
 
+/* The others have the holder's key, too: who reported its release was wrong. */
+CORE_TEST(an_arbiter_that_all_confirm_is_believed_again)
+{
+    const struct keys keys = {.of = {HOLDER, HOLDER, HOLDER}, .ttl_us = ENDLESS};
+    uint32_t alone = 0;
+
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    assert_false(try_on(f, &keys, 1000 * MS));
+    fixture_notice(f, 1, HOLDER);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t before;
+
+        (void)fixture_pass_to_attempt(f);
+        before = f->n_sent;
+        answer_all(f, &keys);
+        alone += f->n_sent == before;
+    }
+    assert_int_equal(alone, 3);
+}
+
 CORE_TEST(the_node_after_a_disproved_arbiter_is_asked_first)
 {
     struct keys keys = {.of = {ODD, HOLDER, HOLDER}, .ttl_us = ENDLESS};

@@ -143,6 +143,24 @@ CORE_TEST(behind_others_only_the_arbiter_is_asked_and_a_release_is_only_counted)
 }
 
 /* It would keep out others, which reach the nodes that it does not reach. */
+/* It began the attempt, and other nodes publish it later. */
+CORE_TEST(a_release_is_counted_once)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    refuse(f, 0, 1, 0);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_notice(f, 1, HOLDER);
+    refuse(f, 0, 2, 1);
+    fixture_notice(f, 1, 88);
+    fixture_pass(f, 10 * MS);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_notice(f, 1, 89);
+    fixture_pass(f, 10 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
+}
+
 CORE_TEST(a_lock_without_a_quorum_does_not_queue)
 {
     open_fair(f, CORE_NEVER);

@@ -84,6 +84,24 @@ CORE_TEST(a_notice_shortens_the_pauses_between_polls)
     assert_int_equal(core_attempt(f->lock), attempt + 1);
 }
 
+CORE_TEST(another_acquire_polls_often_again)
+{
+    open_listening(f, 3, 2);
+    for (uint32_t i = 0; i < 6; i++) {
+        (void)fixture_pass_to_attempt(f);
+        for (uint32_t k = 0; k < 3; k++) {
+            if (fixture_pending(f, k, OP_ACQUIRE) > 0) fixture_refuse(f, k, HOLDER, -1);
+        }
+        fixture_answer_releases(f);
+    }
+    fixture_cancel(f);
+    fixture_completion(f);
+    fixture_drop(f);
+    fixture_acquire(f);
+    fixture_refuse_all(f, HOLDER, -1);
+    assert_in_range(fixture_pass_to_attempt(f), 0, 100 * MS);
+}
+
 CORE_TEST(another_acquire_begins_without_notices)
 {
     uint64_t attempt;
@@ -272,6 +290,17 @@ CORE_TEST(a_late_notice_of_a_node_that_refused_for_another_holder_wakes_nobody)
     assert_int_equal(core_attempt(f->lock), 3);
 }
 
+/* Other programs publish without naming themselves. */
+CORE_TEST(each_release_by_an_unknown_owner_wakes)
+{
+    open_listening(f, 3, 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        fixture_notice(f, 0, 0);
+        assert_int_equal(core_attempt(f->lock), 3 + i);
+        fixture_refuse(f, 0, 88 + i, -1);
+    }
+}
+
 /* ---- servers that tell by themselves ---- */
 
 static void refuse_asked(struct fixture *f, const struct core_reply *refusal)
@@ -279,6 +308,13 @@ static void refuse_asked(struct fixture *f, const struct core_reply *refusal)
     for (uint32_t i = 0; i < 3; i++) {
         if (fixture_pending(f, i, OP_ACQUIRE) > 0) fixture_answer_with(f, i, OP_ACQUIRE, refusal);
     }
+}
+
+/* The node tells, and is asked within two round trips. */
+static void hint(struct fixture *f, uint32_t node)
+{
+    fixture_told(f, node);
+    fixture_pass(f, 2 * SRTT_US);
 }
 
 static bool watches(const struct fixture *f, uint32_t node, enum op op)
@@ -321,6 +357,10 @@ CORE_TEST(who_tries_once_or_was_notified_watches_nothing)
     fixture_notice(f, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 3);
     assert_false(watches(f, 0, OP_ACQUIRE));
+    /* The next release may be by somebody who publishes nothing. */
+    fixture_refuse(f, 0, 88, -1);
+    (void)fixture_pass_to_attempt(f);
+    assert_true(watches(f, 0, OP_ACQUIRE));
 }
 
 CORE_TEST(who_cannot_be_told_watches_nothing)
@@ -339,7 +379,7 @@ CORE_TEST(a_key_that_is_gone_when_the_node_looks_is_asked_for)
     fixture_refuse_all(f, HOLDER, -1);
     fixture_answer_releases(f);
     fixture_answer(f, 0, OP_PEEK, OUTCOME_MISSING);
-    fixture_begin(f);
+    fixture_pass(f, 2 * SRTT_US);
     assert_int_equal(core_attempt(f->lock), 2);
 }
 
@@ -347,8 +387,59 @@ CORE_TEST(a_change_that_the_arbiter_tells_wakes)
 {
     open_listening(f, 3, 2);
     fixture_told(f, 0);
+    fixture_pass(f, 0);
     assert_int_equal(core_attempt(f->lock), 3);
     assert_true(watches(f, 0, OP_ACQUIRE));
+}
+
+/* Each was a release. */
+CORE_TEST(each_change_of_the_holder_that_is_told_wakes)
+{
+    open_listening(f, 3, 2);
+    for (uint32_t i = 0; i < 3; i++) {
+        hint(f, 0);
+        assert_int_equal(core_attempt(f->lock), 3 + i);
+        fixture_refuse(f, 0, 88 + i, -1);
+    }
+}
+
+/* The first two have refused, which are a quorum. */
+static void open_refused_at_first(struct fixture *f)
+{
+    open_told(f, 3, 2, CORE_NEVER);
+    fixture_acquire(f);
+    fixture_refuse_all(f, HOLDER, -1);
+    fixture_answer_releases(f);
+    fixture_round_trip(f, SRTT_US);
+}
+
+CORE_TEST(a_change_that_another_node_tells_wakes)
+{
+    open_refused_at_first(f);
+    fixture_told(f, 1);
+    fixture_pass(f, SRTT_US - 1);
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_pass(f, 1);
+    fixture_expect_alone(f, 0);
+    /* The same is published now. */
+    fixture_refuse(f, 0, 88, -1);
+    fixture_notice(f, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 2);
+}
+
+/* The node has refused, and the attempt goes on. */
+CORE_TEST(a_change_during_an_attempt_is_followed_by_another_attempt)
+{
+    open_listening(f, 3, 2);
+    fixture_notice(f, 0, HOLDER);
+    fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse(f, 1, HOLDER, -1);
+    fixture_told(f, 1);
+    fixture_refuse(f, 2, HOLDER, -1);
+    fixture_answer_releases(f);
+    assert_int_equal(core_attempt(f->lock), 3);
+    fixture_pass(f, 2 * SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
 /* In either order. */
@@ -359,7 +450,7 @@ CORE_TEST(a_release_that_is_told_and_published_wakes_once)
         if (published_first != 0)
             fixture_notice(f, 0, HOLDER);
         else
-            fixture_told(f, 0);
+            hint(f, 0);
         assert_int_equal(core_attempt(f->lock), 3);
         if (published_first != 0)
             fixture_told(f, 0);
@@ -376,27 +467,40 @@ CORE_TEST(a_release_that_is_told_and_published_wakes_once)
 CORE_TEST(after_a_change_in_vain_the_next_one_wakes_only_behind_a_poll)
 {
     open_listening(f, 3, 2);
-    fixture_told(f, 0);
+    hint(f, 0);
     refuse_asked(f, &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1});
     fixture_answer_releases(f);
-    fixture_told(f, 0);
+    hint(f, 0);
     assert_int_equal(core_attempt(f->lock), 3);
     assert_in_range(fixture_pass_to_attempt(f), 40 * MS, 1000 * MS);
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_answer_releases(f);
-    fixture_told(f, 0);
+    hint(f, 0);
     assert_int_equal(core_attempt(f->lock), 5);
 }
 
 /* The arbiter does not tell of the release, for instance because it is frozen. */
 CORE_TEST(a_release_after_a_change_in_vain_wakes)
 {
+    for (uint32_t tells = 0; tells < 2; tells++) {
+        open_refused_at_first(f);
+        hint(f, tells);
+        fixture_refuse(f, 0, HOLDER, -1);
+        fixture_notice(f, 2, HOLDER);
+        assert_true(fixture_pass_to_attempt(f) < 40 * MS);
+    }
+}
+
+/* The attempt that a renewal began is refused because of the holder, which has released meanwhile. */
+CORE_TEST(a_release_during_an_attempt_in_vain_wakes)
+{
     open_listening(f, 3, 2);
-    fixture_told(f, 0);
-    refuse_asked(f, &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1});
+    hint(f, 0);
+    fixture_notice(f, 0, HOLDER);
+    fixture_refuse(f, 0, HOLDER, -1);
     fixture_answer_releases(f);
-    fixture_notice(f, 1, HOLDER);
-    assert_true(fixture_pass_to_attempt(f) < 40 * MS);
+    fixture_pass(f, 2 * SRTT_US);
+    assert_int_equal(core_attempt(f->lock), 4);
 }
 
 /* All nodes that are asked refuse; returns how long after that the next attempt comes. */
@@ -420,7 +524,7 @@ CORE_TEST(who_is_told_polls_less)
     fixture_refuse(f, 0, HOLDER, -1);
     fixture_answer_releases(f);
     /* In vain: the holder renewed. */
-    fixture_told(f, 0);
+    hint(f, 0);
     assert_in_range(next_poll_us(f, true), 500 * MS, 1000 * MS);
     assert_in_range(next_poll_us(f, true), 2000 * MS, 4000 * MS);
 }
@@ -435,7 +539,7 @@ CORE_TEST(changes_by_readers_wake_no_writer)
     fixture_acquire(f);
     for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
     fixture_answer_releases(f);
-    fixture_told(f, 0);
+    hint(f, 0);
     assert_int_equal(core_attempt(f->lock), 1);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
@@ -450,6 +554,8 @@ CORE_TEST(a_change_of_our_own_key_is_no_news)
     fixture_refuse(f, 2, HOLDER, -1);
     fixture_answer_releases(f);
     fixture_told(f, 0);
+    assert_int_equal(core_attempt(f->lock), 1);
+    fixture_pass(f, 0);
     assert_int_equal(core_attempt(f->lock), 1);
 }
 
@@ -513,6 +619,9 @@ CORE_TEST(in_an_outage_a_notice_begins_no_attempt_until_a_quorum_is_ready)
 {
     open_outage(f);
     fixture_notice(f, 0, HOLDER);
+    expect_attempt_once_ready(f);
+    open_outage(f);
+    hint(f, 0);
     expect_attempt_once_ready(f);
 }
 
@@ -627,4 +736,11 @@ CORE_TEST(a_key_that_was_released_during_the_attempt_is_asked_for_again)
         fixture_pass(f, 10 * MS);
         assert_int_equal(core_attempt(f->lock), keys[i] == 2 ? 4 : 3);
     }
+    /* Any may have been released before the confirmation. */
+    open_listening(f, 3, 2);
+    fixture_notice_key(f, 0, 0, HOLDER);
+    fixture_listening(f, 0);
+    fixture_refuse_keys(f, 0, HOLDER + 1, 1u << 2);
+    fixture_pass(f, 10 * MS);
+    assert_int_equal(core_attempt(f->lock), 4);
 }

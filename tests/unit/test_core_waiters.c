@@ -51,6 +51,51 @@ CORE_TEST(of_many_waiters_a_few_ask_at_once)
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
 }
 
+/* How long after the release, and what may come behind it, one of many asks. */
+static uint64_t turn_after(struct fixture *f, uint8_t seed, void (*behind)(struct fixture *))
+{
+    open_among(f, 3, 2, 30, seed);
+    fixture_notice(f, LISTENER, HOLDER);
+    if (core_attempt(f->lock) > 1) return 0;
+    if (behind != NULL) behind(f);
+    return core_attempt(f->lock) > 1 ? 0 : fixture_pass_to_attempt(f);
+}
+
+static void hear_the_same(struct fixture *f)
+{
+    fixture_notice(f, LISTENER, HOLDER);
+}
+
+static void be_told_of_the_same(struct fixture *f)
+{
+    fixture_told(f, LISTENER);
+}
+
+static void hear_another_elsewhere(struct fixture *f)
+{
+    fixture_notice(f, 1, 88);
+}
+
+static void hear_another(struct fixture *f)
+{
+    fixture_notice(f, LISTENER, 88);
+}
+
+/* Who drew twice would ask too soon. Only another release that the arbiter publishes is drawn for anew. */
+CORE_TEST(the_pause_after_a_release_is_drawn_once)
+{
+    static void (*const same[])(struct fixture *) = {hear_the_same, be_told_of_the_same, hear_another_elsewhere};
+    uint32_t at_once = 0;
+
+    for (uint8_t seed = 0; seed < 50; seed++) {
+        uint64_t turn_us = turn_after(f, seed, NULL);
+
+        for (size_t i = 0; i < LENGTH(same); i++) assert_int_equal(turn_after(f, seed, same[i]), turn_us);
+        at_once += turn_us > 0 && turn_after(f, seed, hear_another) == 0;
+    }
+    assert_in_range(at_once, 1, 20);
+}
+
 /* Of waiters that are drawn from so many: how many ask at once, and all of these so many nodes, or else the arbiter.
  * The holder is there for so long. */
 static uint32_t ask_at_once(struct fixture *f, uint32_t n_nodes, uint32_t waiters, uint64_t quiet_us, bool all)
