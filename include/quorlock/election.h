@@ -38,6 +38,9 @@ struct quorlock_candidate_options {
     uint32_t lease_ms, renew_ms, lost_margin_ms, fence_ttl_ms; /* as in struct quorlock_lock_options */
 };
 
+/* quorlock_candidate_options_init, quorlock_observer_options_init - as quorlock_client_options_init. */
+QUORLOCK_API void quorlock_candidate_options_init(struct quorlock_candidate_options *options, size_t size);
+
 /* quorlock_candidate_new - make a candidate of the election `name`; its candidacy has not begun. Errors: INVAL (the
  * name, the advertised text, a lease), UNSUPPORTED (the redisson dialect), NOMEM, CLOSED; *ret is untouched then. */
 QUORLOCK_API int quorlock_candidate_new(quorlock_candidate **ret, quorlock_client *client, const char *name,
@@ -85,6 +88,8 @@ struct quorlock_observer_options {
     void *arg;
     uint32_t poll_ms; /* longest time between two polls, 10 to 3600000; default 1000 */
 };
+
+QUORLOCK_API void quorlock_observer_options_init(struct quorlock_observer_options *options, size_t size);
 
 /* quorlock_observer_new - report who leads, now and at every change, until the observer is freed. Terms never fall.
  * Errors: INVAL (the name, no callback, poll_ms), UNSUPPORTED (the redisson dialect), NOMEM, CLOSED; *ret is untouched

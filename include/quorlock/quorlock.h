@@ -85,20 +85,20 @@ enum quorlock_guard {
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
 
-#define QUORLOCK_NODES_MAX        31
-#define QUORLOCK_KEYS_MAX         64
-#define QUORLOCK_KEY_LENGTH_MAX   1024
-#define QUORLOCK_OWNER_LENGTH_MAX 256
-#define QUORLOCK_LEASE_MS_MIN     10
-#define QUORLOCK_LEASE_MS_MAX     86400000u /* one day */
-#define QUORLOCK_LEASE_MS_DEFAULT 30000u    /* default of a lease, and of a client's max_lease_ms */
-#define QUORLOCK_TIMEOUT_MS_MAX   60000u    /* one minute */
-#define QUORLOCK_TRY_ONCE         UINT32_MAX
-#define QUORLOCK_RENEW_NEVER      UINT32_MAX
-#define QUORLOCK_FENCE_TTL_MS     604800000u /* seven days */
-#define QUORLOCK_PERMITS_MAX      64
-#define QUORLOCK_LIST_MAX         1000000u /* locks that quorlock_client_list() finds */
-#define QUORLOCK_SHARED_ALL       UINT64_MAX
+#define QUORLOCK_NODES_MAX            31
+#define QUORLOCK_KEYS_MAX             64
+#define QUORLOCK_KEY_LENGTH_MAX       1024
+#define QUORLOCK_OWNER_LENGTH_MAX     256
+#define QUORLOCK_LEASE_MS_MIN         10
+#define QUORLOCK_LEASE_MS_MAX         86400000u /* one day */
+#define QUORLOCK_LEASE_MS_DEFAULT     30000u    /* default of a lease, and of a client's max_lease_ms */
+#define QUORLOCK_TIMEOUT_MS_MAX       60000u    /* one minute */
+#define QUORLOCK_TRY_ONCE             UINT32_MAX
+#define QUORLOCK_RENEW_NEVER          UINT32_MAX
+#define QUORLOCK_FENCE_TTL_MS_DEFAULT 604800000u /* seven days */
+#define QUORLOCK_PERMITS_MAX          64
+#define QUORLOCK_LIST_MAX             1000000u /* locks that quorlock_client_list() finds */
+#define QUORLOCK_SHARED_ALL           UINT64_MAX
 
 /* All three functions or none. They get `arg`, obey the rules of malloc, realloc and free, and are called in the
  * client's thread only. libevent, OpenSSL and the adapters of other loops do not use them. */
@@ -164,26 +164,30 @@ struct quorlock_client_options {
 /* See quorlock_lock_new(3). */
 struct quorlock_lock_options {
     size_t size;
-    uint32_t lease_ms;       /* at most max_lease_ms; default QUORLOCK_LEASE_MS_DEFAULT, or max_lease_ms if less */
-    uint32_t wait_ms;        /* longest wait of an acquire; default: no limit; QUORLOCK_TRY_ONCE */
+    uint32_t lease_ms; /* at most max_lease_ms; default QUORLOCK_LEASE_MS_DEFAULT, or max_lease_ms if less */
+    uint32_t wait_ms;  /* longest wait of an acquire; default: no limit; QUORLOCK_TRY_ONCE */
+    uint32_t fencing;  /* not 0: every grant has a fencing token, which rises over the quorum */
+    uint32_t fair;     /* not 0: locks that wait get the keys in the order in which they came; plain dialect only */
+    uint32_t permits;  /* the key has so many permits, and the lock takes one; default: none; plain dialect only */
+    /* Keep the keys for this long after the grant, even if the lock is released earlier; 0 to lease_ms. Without permits
+     * and shared keys; plain dialect only. */
+    uint32_t keep_ms;
+    uint64_t shared;         /* keys to lock shared: a bit for each by its place, or QUORLOCK_SHARED_ALL; plain dialect
+                                only */
     uint32_t renew_ms;       /* longest time between two renewals; default a third of the lease; QUORLOCK_RENEW_NEVER */
-    uint32_t min_valid_ms;   /* least validity with which a grant counts; default 0 */
     uint32_t lost_margin_ms; /* a loss is reported so long before validity ends; default: 2 x drift, at least 10 */
+    uint32_t min_valid_ms;   /* least validity with which a grant counts; default 0 */
     uint32_t max_hold_ms;    /* no renewal after a hold of this length; default: no limit */
-    int fencing;             /* not 0: every grant has a fencing token, which rises over the quorum */
-    uint32_t fence_ttl_ms;   /* how long nodes keep an unused counter; default QUORLOCK_FENCE_TTL_MS */
     const char *owner;       /* holds of one owner nest; NULL: no nesting */
     const char *label;       /* instead of the client's owner_label, for this lock; NULL: the client's */
-    uint64_t shared;  /* keys to lock shared: a bit for each by its place, or QUORLOCK_SHARED_ALL; plain dialect only */
-    uint32_t permits; /* the key has so many permits, and the lock takes one; default: none; plain dialect only */
-    /* Keep the keys for this long after the grant, even if the lock is released earlier; 0 to lease_ms. Without permits
-     * and shared keys; plain dialect only. It has 64 bits, because older programs leave the bytes behind permits unset.
-     */
-    uint64_t keep_ms;
-    /* Not 0: locks that wait get the keys in the order in which they came. Plain dialect only. It has 64 bits, so that
-     * the struct ends without padding. */
-    int64_t fair;
+    uint32_t fence_ttl_ms;   /* how long nodes keep an unused counter; default QUORLOCK_FENCE_TTL_MS_DEFAULT */
 };
+
+/* quorlock_client_options_init, quorlock_lock_options_init - do as `struct ... options = {.size = sizeof options}`: all
+ * defaults. For callers whose language has no such initialiser; size is that of their struct. Any thread. See
+ * quorlock_client_options_init(3). */
+QUORLOCK_API void quorlock_client_options_init(struct quorlock_client_options *options, size_t size);
+QUORLOCK_API void quorlock_lock_options_init(struct quorlock_lock_options *options, size_t size);
 
 typedef struct quorlock_settings quorlock_settings; /* what environment and configuration files give */
 
@@ -490,13 +494,14 @@ QUORLOCK_API int quorlock_client_list(quorlock_client *client, const char *patte
 
 struct quorlock_bootstrap_options {
     size_t size;
-    int reconfigure; /* not 0: replace existing guards: the number of nodes, their names or max_lease_ms change */
-    /* Not 0: if a quorum has fitting guards, and no node has another one, write nothing; the status is 0. It is no int,
-     * because older programs leave the bytes behind reconfigure unset. */
-    int64_t if_needed;
-    /* Not 0: declare that no lock is held although other clients of quorlock are connected to the nodes. */
-    int64_t despite_clients;
+    uint32_t reconfigure; /* not 0: replace existing guards: the number of nodes, their names or max_lease_ms change */
+    uint32_t if_needed;   /* not 0: if a quorum has fitting guards, and no node has another one, write nothing; the
+                             status is 0 */
+    uint32_t despite_clients; /* not 0: declare that no lock is held although other clients of quorlock are connected */
 };
+
+/* quorlock_bootstrap_options_init - as quorlock_client_options_init. */
+QUORLOCK_API void quorlock_bootstrap_options_init(struct quorlock_bootstrap_options *options, size_t size);
 
 /* quorlock_client_bootstrap - declare that no lock is held on any node, so that clients need not wait for one max lease
  * at their first contact with the nodes. The client must have been made with QUORLOCK_GUARD_OFF and the max_lease_ms to
@@ -658,6 +663,9 @@ struct quorlock_metrics_options {
     const char *label_name;  /* one more label of every sample: letters, digits and _, not __ first; default none */
     const char *label_value; /* bytes that are not UTF-8 become \xNN */
 };
+
+/* quorlock_metrics_options_init - as quorlock_client_options_init. */
+QUORLOCK_API void quorlock_metrics_options_init(struct quorlock_metrics_options *options, size_t size);
 
 /* quorlock_client_metrics - write the statistics as text for Prometheus: at most size bytes, with a NUL at the end. Set
  * *ret_length to the length of the whole text without the NUL; if that is size or more, the text was cut. buffer may be

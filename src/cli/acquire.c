@@ -330,7 +330,7 @@ static int step_ask(struct step *step)
                                             .lease_ms = session_lease_ms(settings),
                                             .wait_ms = settings->values.wait_ms,
                                             .renew_ms = QUORLOCK_RENEW_NEVER,
-                                            .fencing = settings->values.fence};
+                                            .fencing = settings->values.fence != 0};
     int status;
 
     step->look = evtimer_new(step->session.base, step_look, step);

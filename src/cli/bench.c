@@ -95,7 +95,7 @@ static int open_locks(struct bench *bench, const struct settings *settings)
         .in_flight = settings->values.in_flight,
         .lock = {.size = sizeof(options.lock),
                  .lease_ms = session_lease_ms(settings),
-                 .fencing = settings->values.fence},
+                 .fencing = settings->values.fence != 0},
     };
     int status = load_new(&bench->load, bench->session.base, bench->session.client, &options);
 

@@ -148,7 +148,7 @@ static int check_force(const struct settings *settings)
     struct quorlock_lock_options options = {
         .size = sizeof(options),
         .lease_ms = session_lease_ms(settings),
-        .fencing = settings->values.fence,
+        .fencing = settings->values.fence != 0,
     };
     const char *key = "config";
     struct session session = {0};

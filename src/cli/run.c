@@ -259,7 +259,7 @@ static int run_ask_library(struct run *run)
         .wait_ms = settings->values.wait_ms,
         .lost_margin_ms = run->supervisor.grace_ms,
         .max_hold_ms = settings->max_hold_ms,
-        .fencing = settings->values.fence,
+        .fencing = settings->values.fence != 0,
         .shared = settings->shared,
         .permits = settings->permits,
         .keep_ms = settings->keep_ms,

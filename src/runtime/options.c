@@ -426,7 +426,7 @@ static uint64_t mask_of(size_t n_keys)
 static int check_keep(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
                       struct caller_error *error)
 {
-    uint64_t keep_ms = options->keep_ms;
+    uint32_t keep_ms = options->keep_ms;
     uint32_t most_ms = client->max_lease_ms;
 
     if (keep_ms == 0) return 0;
@@ -438,16 +438,14 @@ static int check_keep(const struct quorlock_lock_options *options, const struct 
         return REFUSE(error, "keep_ms is for exclusive locks without permits: choose one of both");
     }
     if (keep_ms > most_ms) {
-        return REFUSE(error,
-                      "keep_ms is %llu: at most max_lease_ms, %u. Raise max_lease_ms for all clients of the nodes",
-                      (unsigned long long)keep_ms, most_ms);
+        return REFUSE(error, "keep_ms is %u: at most max_lease_ms, %u. Raise max_lease_ms for all clients of the nodes",
+                      keep_ms, most_ms);
     }
     if (options->lease_ms == 0 || keep_ms <= options->lease_ms) return 0;
-    return REFUSE(
-        error,
-        "keep_ms is %llu, but the lease has only %u ms: the lease keeps the keys if their owner dies. Choose a "
-        "longer lease",
-        (unsigned long long)keep_ms, options->lease_ms);
+    return REFUSE(error,
+                  "keep_ms is %u, but the lease has only %u ms: the lease keeps the keys if their owner dies. Choose a "
+                  "longer lease",
+                  keep_ms, options->lease_ms);
 }
 
 static int check_fair(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
@@ -459,10 +457,10 @@ static int check_fair(const struct quorlock_lock_options *options, const struct 
 }
 
 /* A lease that was not chosen is made long enough to keep the keys. */
-static uint32_t default_lease_ms(uint64_t keep_ms, uint32_t most_ms)
+static uint32_t default_lease_ms(uint32_t keep_ms, uint32_t most_ms)
 {
     assert(keep_ms <= most_ms);
-    if (keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return (uint32_t)keep_ms;
+    if (keep_ms > QUORLOCK_LEASE_MS_DEFAULT) return keep_ms;
     return most_ms < QUORLOCK_LEASE_MS_DEFAULT ? most_ms : QUORLOCK_LEASE_MS_DEFAULT;
 }
 
@@ -497,7 +495,7 @@ static void config_set_mode(struct core_config *config, const struct quorlock_lo
     config->permits = options->permits;
     config->shared = options->shared & mask_of(n_keys);
     config->reads = options->shared != 0 && config->shared == mask_of(n_keys);
-    config->holder.keep_us = options->keep_ms * MS;
+    config->holder.keep_us = (uint64_t)options->keep_ms * MS;
     config->fair = options->fair != 0;
     assert(!config->reads || config->permits == 0);
 }
@@ -550,7 +548,7 @@ int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_opti
     if (status == 0) status = check_fence_ttl(&options, most_ms, error);
     if (status == 0) status = options_check_mode(&options, client, n_keys, error);
     if (status != 0) return status;
-    options_fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS);
+    options_fill(&options.fence_ttl_ms, QUORLOCK_FENCE_TTL_MS_DEFAULT);
     options_fill(&options.lease_ms, default_lease_ms(options.keep_ms, most_ms));
     status = check_range("the lease in ms", options.lease_ms, QUORLOCK_LEASE_MS_MIN, most_ms, error);
     if (status != 0) return status;

@@ -97,7 +97,7 @@ static void measure_locks(struct counts *counts)
     quorlock_client *client = program_client(base, counts->nodes, wanted);
     struct load_options options = {.prefix = counts->prefix,
                                    .in_flight = counts->in_flight,
-                                   .lock = {.size = sizeof(options.lock), .fencing = counts->fencing}};
+                                   .lock = {.size = sizeof(options.lock), .fencing = counts->fencing != 0}};
     struct load *load = NULL;
 
     if (load_new(&load, base, client, &options) != 0) program_fail(quorlock_client_error(client));

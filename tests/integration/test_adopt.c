@@ -30,7 +30,7 @@ static void detach(quorlock_lock *from)
 }
 
 /* Held by one client, with another label than that of the next one, and detached. */
-static void hand_out(size_t n_keys, int fencing)
+static void hand_out(size_t n_keys, bool fencing)
 {
     lock = fixture_lock_all(fixture.client, keys, n_keys, LEASE(LONG_LEASE_MS, .fencing = fencing, .label = "first"));
     heir = fixture_lock_all(fixture_new_client(3), keys, n_keys,
@@ -46,7 +46,7 @@ CLIENT_TEST(an_adopted_lock_is_held_and_released_like_any_other)
 {
     static struct seen_loss lost;
 
-    hand_out(1, 0);
+    hand_out(1, false);
     await_holders("one", token, 3);
     memset(&lost, 0, sizeof(lost));
     quorlock_lock_set_on_lost(heir, on_loss, &lost);
@@ -91,7 +91,7 @@ CLIENT_TEST(an_adopted_lock_is_renewed_and_its_loss_is_reported)
 
 CLIENT_TEST(several_keys_and_their_fencing_token_pass_on)
 {
-    hand_out(2, 1);
+    hand_out(2, true);
     assert_true(fence > 0);
     assert_status(adopt(heir, &after), QUORLOCK_OK);
     assert_true(after.result.fence == fence && quorlock_lock_fence(heir) == fence);
@@ -105,7 +105,7 @@ CLIENT_TEST(several_keys_and_their_fencing_token_pass_on)
 /* One node of three still has the key. */
 CLIENT_TEST(a_token_without_a_quorum_is_lost_and_released)
 {
-    hand_out(1, 0);
+    hand_out(1, false);
     server_do(SERVER(0), "DEL one");
     server_do(SERVER(1), "SET one somebody");
     assert_status(adopt(heir, &after), QUORLOCK_ERR_LOST);
@@ -117,7 +117,7 @@ CLIENT_TEST(a_token_without_a_quorum_is_lost_and_released)
 
 CLIENT_TEST(without_a_quorum_of_answers_the_token_can_be_adopted_again)
 {
-    hand_out(1, 0);
+    hand_out(1, false);
     server_kill(SERVER(0));
     server_kill(SERVER(1));
     assert_status(adopt(heir, &after), QUORLOCK_ERR_NOQUORUM);
@@ -175,7 +175,7 @@ CLIENT_TEST(a_token_is_adopted_with_all_its_keys_and_no_fencing_that_it_lacks)
 {
     static const char *const swapped[] = {"two", "one"};
 
-    hand_out(2, 0);
+    hand_out(2, false);
     for (size_t k = 0; k < 2; k++) await_holders(keys[k], token, 3);
     expect_misfit(fixture_lock_all(fixture.client, keys, 1, LEASE(LONG_LEASE_MS)), "of a lock with other keys");
     expect_misfit(fixture_lock_all(fixture.client, keys, 2, LEASE(LONG_LEASE_MS, .fencing = 1)), "without fencing");
@@ -183,7 +183,7 @@ CLIENT_TEST(a_token_is_adopted_with_all_its_keys_and_no_fencing_that_it_lacks)
     assert_status(adopt(heir, &after), QUORLOCK_OK);
     assert_status(fixture_release(heir, &after), QUORLOCK_OK);
     await_free("two");
-    hand_out(2, 1);
+    hand_out(2, true);
     assert_status(adopt(heir, &after), QUORLOCK_OK);
     assert_status(fixture_release(heir, &after), QUORLOCK_OK);
 }

@@ -25,7 +25,7 @@ static uint64_t now_us(void)
 }
 
 /* Held and released at once, and another client has a lock on the same keys. Return when the acquire began. */
-static uint64_t keep_for(uint64_t keep_ms, size_t n_keys, int fencing)
+static uint64_t keep_for(uint32_t keep_ms, size_t n_keys, bool fencing)
 {
     struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = keep_ms, .fencing = fencing);
     uint64_t begun_us = now_us();

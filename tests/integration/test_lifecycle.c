@@ -187,7 +187,7 @@ TEST(names_and_version)
     assert_string_equal(quorlock_status_text(QUORLOCK_ERR_LOST), "the lock was lost");
 }
 
-static uint64_t fence_of(const char *key, int fencing)
+static uint64_t fence_of(const char *key, bool fencing)
 {
     struct seen seen = {0};
 

@@ -88,7 +88,7 @@ void plan_keep(struct plan *plan, struct rng *rng)
     plan->features |= 1u << FEATURE_KEEP;
     for (uint32_t i = 0; i < plan->n_actors; i++) {
         struct plan_actor *actor = &plan->actors[i];
-        uint64_t keep_ms = rng_between(rng, 1, actor->options.lease_ms);
+        uint32_t keep_ms = (uint32_t)rng_between(rng, 1, actor->options.lease_ms);
 
         /* A list would wait for ever beside locks that keep its keys in turn, and end without notices. */
         if (plan_has(plan, FEATURE_KEYLISTS)) actor->keys = plan->actors[0].keys;

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import weakref
-from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
 
 from . import _library
@@ -22,10 +22,10 @@ INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 class Options(ctypes.Structure):
     """struct quorlock_lock_options, whose fields Lock sets from the arguments of the same names"""
-    _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("renew_ms", c_uint32),
-                ("min_valid_ms", c_uint32), ("lost_margin_ms", c_uint32), ("max_hold_ms", c_uint32),
-                ("fencing", c_int), ("fence_ttl_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p),
-                ("shared", c_uint64), ("permits", c_uint32), ("keep_ms", c_uint64), ("fair", c_int64)]
+    _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("fencing", c_uint32),
+                ("fair", c_uint32), ("permits", c_uint32), ("keep_ms", c_uint32), ("shared", c_uint64),
+                ("renew_ms", c_uint32), ("lost_margin_ms", c_uint32), ("min_valid_ms", c_uint32),
+                ("max_hold_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p), ("fence_ttl_ms", c_uint32)]
 
 
 class LockOptions(TypedDict, total=False):
