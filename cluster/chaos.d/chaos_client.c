@@ -60,7 +60,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < me.options.n_users; i++) user_stop(&me.users[i]);
 }
 
-static void log_line(void *arg, int level, const char *text)
+static void log_line(int level, const char *text, void *arg)
 {
     struct timespec now;
 

@@ -142,7 +142,7 @@ int options_read(struct chaos_options *ret_options)
 }
 
 /* Read the password anew for each login, because it changes. */
-static int on_login(void *arg, const char *node, struct quorlock_credentials *ret)
+static int on_login(const char *node, struct quorlock_credentials *ret, void *arg)
 {
     FILE *file = fopen(arg, "re");
     const char *line = file != NULL ? fgets(ret->password, sizeof(ret->password), file) : NULL;

@@ -142,7 +142,7 @@ static void *life(void *arg)
     return NULL;
 }
 
-static void log_line(void *arg, int level, const char *text)
+static void log_line(int level, const char *text, void *arg)
 {
     (void)arg;
     if (options.verbose || level >= QUORLOCK_LOG_ERROR) (void)fprintf(stderr, "%s %s\n", options.name, text);

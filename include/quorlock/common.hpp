@@ -193,7 +193,7 @@ struct hooks {
     std::function<void(int, const char *)> log;
     std::function<void()> closed;
     bool gone = false;
-    static void on_log(void *arg, int level, const char *text) noexcept { static_cast<hooks *>(arg)->log(level, text); }
+    static void on_log(int level, const char *text, void *arg) noexcept { static_cast<hooks *>(arg)->log(level, text); }
 };
 
 /* to_c - fill the options of C, which point into `options` and `nodes`; return what is wrong, or "". */

@@ -112,7 +112,7 @@ struct quorlock_allocator {
 
 /* quorlock_log_cb - get one line of the log, without newline and without passwords. It runs from the loop, before the
  * callback that the line explains. */
-typedef void (*quorlock_log_cb)(void *arg, int level, const char *text);
+typedef void (*quorlock_log_cb)(int level, const char *text, void *arg);
 
 #define QUORLOCK_USER_SIZE     1025
 #define QUORLOCK_PASSWORD_SIZE 16385 /* the longest that a server accepts */
@@ -123,6 +123,10 @@ struct quorlock_credentials {
     char user[QUORLOCK_USER_SIZE], password[QUORLOCK_PASSWORD_SIZE];
     char why[256]; /* for the log, if there are none now */
 };
+
+/* quorlock_credentials_cb - fill *ret and return 0; another number: the former credentials stay in use. It must not
+ * block, nor call the library. */
+typedef int (*quorlock_credentials_cb)(const char *node, struct quorlock_credentials *ret, void *arg);
 
 /* See quorlock_client_new(3). */
 struct quorlock_client_options {
@@ -154,9 +158,8 @@ struct quorlock_client_options {
     const char *tls_key;  /* its key, without a passphrase; default: in the file tls_cert */
     const char *tls_name; /* the name in the certificates of the servers; default: the host of each address */
     uint64_t buggify;     /* a seed for injected faults, see quorlock(7); default: as in the environment */
-    /* Called in the loop's thread before each login to a node whose address has neither user nor password. Fill *ret
-     * and return 0; another number: the former credentials stay in use. It must not block, nor call the library. */
-    int (*credentials)(void *arg, const char *node, struct quorlock_credentials *ret);
+    /* Called in the loop's thread before each login to a node whose address has neither user nor password. */
+    quorlock_credentials_cb credentials;
     void *credentials_arg;
     uint32_t connect_timeout_ms; /* lookup, connect and handshake; default 3000, or node_timeout_ms if more */
 };
@@ -347,10 +350,12 @@ QUORLOCK_API int quorlock_owner_equals(const char *holder, const char *other);
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
                                      const struct quorlock_client_options *options);
 
+typedef void (*quorlock_closed_cb)(void *arg);
+
 /* quorlock_client_close - release all locks, wait for the answers for at most one node timeout, and free everything.
  * Operations in flight end with CLOSED. cb runs last, and may be NULL; then no handle of the client may be used.
  * Errors: CLOSED (called twice), INVAL (NULL). See quorlock_client_new(3). */
-QUORLOCK_API int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg);
+QUORLOCK_API int quorlock_client_close(quorlock_client *client, quorlock_closed_cb cb, void *arg);
 
 /* quorlock_client_set_credentials - set user and password for later logins at nodes whose address has neither. Both are
  * copied; NULL or "": none. Errors: INVAL (each address has its own), STATE (the client has a function `credentials`),
@@ -574,17 +579,18 @@ QUORLOCK_API int quorlock_client_doctor(quorlock_client *client, quorlock_doctor
 
 /* ---- statistics ---- */
 
-#define QUORLOCK_BUCKETS 19
+#define QUORLOCK_HISTOGRAM_BUCKETS 19
 
 /* Each time is counted in the first bucket whose bound is not below it. See quorlock_client_statistics(3), also for all
  * other members of these structs. All counts begin when the client is made. */
 struct quorlock_histogram {
     uint64_t count, sum_us;
-    uint64_t buckets[QUORLOCK_BUCKETS];
+    uint64_t buckets[QUORLOCK_HISTOGRAM_BUCKETS];
 };
 
-/* quorlock_bucket_us - return the bound of that bucket in microseconds; UINT64_MAX: it has none. Any thread. */
-QUORLOCK_API uint64_t quorlock_bucket_us(size_t bucket);
+/* quorlock_histogram_bound_us - return the bound of that bucket in microseconds; UINT64_MAX: it has none. Any thread.
+ */
+QUORLOCK_API uint64_t quorlock_histogram_bound_us(size_t bucket);
 
 enum quorlock_node_state {
     QUORLOCK_NODE_STATE_CONNECTING = 0, /* for the first time, or right after a connection ended */

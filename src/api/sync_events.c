@@ -113,7 +113,7 @@ void sync_event_free(struct sync_events *events, struct sync_event *one, bool he
 /* ---- the log ---- */
 
 /* sync_events_on_line - keep a line of the log, or count it. */
-static void sync_events_on_line(void *arg, int level, const char *text)
+static void sync_events_on_line(int level, const char *text, void *arg)
 {
     struct sync_events *events = arg;
     struct sync_event *line = sync_event_new(QUORLOCK_EVENT_LOG, NULL, NULL);

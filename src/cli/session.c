@@ -56,7 +56,7 @@ static void say_line(const struct settings *settings, int level, const char *tex
     say_text(priorities[level], &line);
 }
 
-static void log_line(void *arg, int level, const char *text)
+static void log_line(int level, const char *text, void *arg)
 {
     struct session *session = arg;
     int verbose = session->settings->verbose;

@@ -192,7 +192,7 @@ static enum guard_set on_set(void *arg)
     return guard_sets_judge(&sets, runtime->options.max_lease_ms);
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     runtime_log(arg, level, "%s", text);
 }
@@ -247,7 +247,7 @@ static bool on_login(void *arg, const struct uri *uri, char *why, size_t size)
     bool fine;
 
     if (options->credentials == NULL || uri->has_login) return true;
-    if (options->credentials(options->credentials_arg, uri->name, &given) == 0) {
+    if (options->credentials(uri->name, &given, options->credentials_arg) == 0) {
         given.user[sizeof(given.user) - 1] = given.password[sizeof(given.password) - 1] = '\0';
         fine = take_login(runtime, uri, &given);
         if (!fine) snprintf(why, size, "out of memory");

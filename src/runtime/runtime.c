@@ -114,7 +114,7 @@ static bool pass_on_line(struct runtime *runtime)
     /* User code runs from the loop, outside of batches. */
     assert(runtime->running > 0);
     runtime_batch(runtime, false);
-    runtime->options.log(runtime->options.log_arg, line->level, line->text);
+    runtime->options.log(line->level, line->text, runtime->options.log_arg);
     alloc_free(&runtime->alloc, line);
     if (dropped == 0 || runtime->log_lines.count > 0) return true;
     runtime->log_lines_dropped = 0;

@@ -77,7 +77,7 @@ int credentials_read(struct credentials *credentials, const struct values *value
     return wrong == NULL ? 0 : QUORLOCK_ERR_INVAL;
 }
 
-int credentials_again(void *arg, const char *node, struct quorlock_credentials *ret)
+int credentials_again(const char *node, struct quorlock_credentials *ret, void *arg)
 {
     const struct values *values = arg;
     int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -48,7 +48,7 @@ void die(const char *format, ...)
     exit(1);
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     (void)arg;
     if (level >= QUORLOCK_LOG_INFO) fprintf(stderr, "quorlock: %s\n", text);

@@ -260,7 +260,7 @@ static void on_message(void *arg, uint32_t index, const char *channel, size_t le
     act_inside();
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     (void)arg;
     (void)level;

@@ -8,7 +8,7 @@
 
 struct fixture fixture;
 
-static void record_log(void *arg, int level, const char *text)
+static void record_log(int level, const char *text, void *arg)
 {
     size_t length = strlen(text);
     char *grown;

@@ -35,7 +35,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     snprintf(answer->error, sizeof(answer->error), "%s", reply->error != NULL ? reply->error : "");
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     struct probe *probe = arg;
     size_t used = strlen(probe->logged);

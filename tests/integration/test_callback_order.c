@@ -27,7 +27,7 @@ static struct {
     int heard, done;
 } hook;
 
-static void deed_log(void *arg, int level, const char *text)
+static void deed_log(int level, const char *text, void *arg)
 {
     if (strstr(text, "waiting for") == NULL) return;
     hook.heard++;

@@ -33,7 +33,7 @@ struct vault {
     char node[TEXT_SIZE];
 };
 
-static int on_credentials(void *arg, const char *node, struct quorlock_credentials *ret)
+static int on_credentials(const char *node, struct quorlock_credentials *ret, void *arg)
 {
     struct vault *vault = arg;
 

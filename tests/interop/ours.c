@@ -172,7 +172,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg)
     if (ours.length == sizeof(ours.line) - 1) die("too long an order");
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     if (level >= QUORLOCK_LOG_INFO) fprintf(stderr, "quorlock: %s\n", text);
 }

@@ -50,7 +50,7 @@ static void on_tick(void *arg)
     f->plain.timer_set(f->tick, TICK_US);
 }
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     struct fixture *f = arg;
     size_t used = strlen(f->log);

@@ -112,7 +112,7 @@ uint32_t user_node_timeout_ms(const struct world *world, const struct actor *act
 
 /* ---- clients ---- */
 
-static void on_log(void *arg, int level, const char *text)
+static void on_log(int level, const char *text, void *arg)
 {
     const struct user_client *client = arg;
     struct world *world = client->world;
@@ -156,7 +156,7 @@ static uint64_t buggify_seed(const struct user_client *client)
 }
 
 /* on_credentials - give the credentials that people have set for the server by now. */
-static int on_credentials(void *arg, const char *node, struct quorlock_credentials *ret)
+static int on_credentials(const char *node, struct quorlock_credentials *ret, void *arg)
 {
     struct world *world = arg;
     bool named = strncmp(node, "node", strlen("node")) == 0;

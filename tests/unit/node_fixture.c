@@ -108,7 +108,7 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     if (reply->holder != NULL) snprintf(f->holder, sizeof(f->holder), "%.*s", (int)reply->holder_length, reply->holder);
 }
 
-void node_fixture_log(void *arg, int level, const char *text)
+void node_fixture_log(int level, const char *text, void *arg)
 {
     struct node_fixture *f = arg;
     size_t used = strlen(f->logged);

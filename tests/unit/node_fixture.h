@@ -91,7 +91,7 @@ struct node *node_fixture_new_node(struct node_fixture *);
 /* node_fixture_trace - one more line of the trace; free_at and on_line react to it. */
 void node_fixture_trace(struct node_fixture *, const char *line);
 /* node_fixture_log - as an events.log, with the fixture as its arg. */
-void node_fixture_log(void *f, int level, const char *text);
+void node_fixture_log(int level, const char *text, void *f);
 /* node_fixture_start - opens it and starts the node; the first connection plays that script. */
 void node_fixture_start(struct node_fixture *, const struct fake_step *script);
 /* node_fixture_ready - the same, and the handshake has been answered. */

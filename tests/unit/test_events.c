@@ -26,10 +26,10 @@ TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
 
     assert_ptr_equal(sync_events_options(&events, &given, &copy), &copy);
     assert_int_equal(sync_events_next(&events, &event), QUORLOCK_ERR_STATE);
-    for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_WARN, "a line");
+    for (unsigned i = 0; i < LINES / 2; i++) copy.log(QUORLOCK_LOG_WARN, "a line", copy.log_arg);
     assert_int_equal(sync_events_start(&events), 0);
     assert_true(readable(&events));
-    for (unsigned i = 0; i < LINES / 2; i++) copy.log(copy.log_arg, QUORLOCK_LOG_INFO, "a line");
+    for (unsigned i = 0; i < LINES / 2; i++) copy.log(QUORLOCK_LOG_INFO, "a line", copy.log_arg);
     sync_events_put_loss(&events, lost, 7, &loss);
     sync_events_put_loss(&events, lost, 8, &loss);
     for (;;) {
@@ -46,18 +46,18 @@ TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
     assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_NONE);
     /* The next line that has room says how many had none. */
-    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "another");
+    copy.log(QUORLOCK_LOG_ERROR, "another", copy.log_arg);
     assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.n_dropped, LINES - n_lines);
     assert_int_equal(event.level, QUORLOCK_LOG_ERROR);
     sync_event_free(&events, lost, true);
-    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "left over");
+    copy.log(QUORLOCK_LOG_ERROR, "left over", copy.log_arg);
     sync_events_close(&events);
     assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(sync_events_next(&events, &event), 0);
     assert_int_equal(event.type, QUORLOCK_EVENT_CLOSED);
     assert_int_equal(sync_events_next(&events, &event), QUORLOCK_ERR_STATE);
-    copy.log(copy.log_arg, QUORLOCK_LOG_ERROR, "freed with the queue");
+    copy.log(QUORLOCK_LOG_ERROR, "freed with the queue", copy.log_arg);
     sync_events_end(&events);
 }
 

@@ -20,7 +20,7 @@ struct log_fixture {
     char last[128];                         /* of them all */
 };
 
-static void hear(void *arg, int level, const char *text)
+static void hear(int level, const char *text, void *arg)
 {
     struct log_fixture *f = arg;
 

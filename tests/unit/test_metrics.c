@@ -17,26 +17,26 @@ TEST(the_bounds_of_buckets_are_those_of_the_header)
 {
     uint64_t bound_us = 10;
 
-    for (size_t i = 0; i + 1 < QUORLOCK_BUCKETS; i++) {
+    for (size_t i = 0; i + 1 < QUORLOCK_HISTOGRAM_BUCKETS; i++) {
         if (i % 2 == 1) bound_us *= 10;
-        assert_int_equal(quorlock_bucket_us(i), i % 2 == 0 ? 3 * bound_us : bound_us);
+        assert_int_equal(quorlock_histogram_bound_us(i), i % 2 == 0 ? 3 * bound_us : bound_us);
     }
-    assert_int_equal(quorlock_bucket_us(QUORLOCK_BUCKETS - 2), 10000000000u);
-    assert_true(quorlock_bucket_us(QUORLOCK_BUCKETS - 1) == UINT64_MAX);
-    assert_true(quorlock_bucket_us(QUORLOCK_BUCKETS) == UINT64_MAX);
+    assert_int_equal(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS - 2), 10000000000u);
+    assert_true(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS - 1) == UINT64_MAX);
+    assert_true(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS) == UINT64_MAX);
 }
 
 TEST(a_time_is_counted_in_the_first_bucket_that_takes_it)
 {
-    for (size_t i = 0; i < QUORLOCK_BUCKETS; i++) {
+    for (size_t i = 0; i < QUORLOCK_HISTOGRAM_BUCKETS; i++) {
         struct quorlock_histogram at = {0}, above = {0};
-        uint64_t bound_us = quorlock_bucket_us(i);
+        uint64_t bound_us = quorlock_histogram_bound_us(i);
 
         histogram_add(&at, bound_us);
         assert_int_equal(at.buckets[i], 1);
         assert_int_equal(at.count, 1);
         assert_true(at.sum_us == bound_us);
-        if (i + 1 == QUORLOCK_BUCKETS) break;
+        if (i + 1 == QUORLOCK_HISTOGRAM_BUCKETS) break;
         histogram_add(&above, bound_us + 1);
         assert_int_equal(above.buckets[i + 1], 1);
         histogram_add(&above, 0);

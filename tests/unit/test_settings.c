@@ -156,11 +156,11 @@ SETTINGS_TEST(a_password_file_is_read_again)
     load(f, text, NULL);
     assert_string_equal(f->options.password, "first");
     write_file(f->secret, "second\n");
-    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), 0);
+    assert_int_equal(f->options.credentials("node", &login, f->options.credentials_arg), 0);
     assert_string_equal(login.user, "app");
     assert_string_equal(login.password, "second");
     unlink(f->secret);
-    assert_int_equal(f->options.credentials(f->options.credentials_arg, "node", &login), QUORLOCK_ERR_INVAL);
+    assert_int_equal(f->options.credentials("node", &login, f->options.credentials_arg), QUORLOCK_ERR_INVAL);
     assert_contains(login.why, "No such file");
     refuse(f, NULL, NULL, "/secret\": No such file or directory");
 }

@@ -387,11 +387,11 @@ NODE_TEST(any_callback_may_stop_restart_or_free_the_subscriber)
 }
 
 /* An owner may free it when something is logged. */
-static void log_then_act(void *arg, int level, const char *text)
+static void log_then_act(int level, const char *text, void *arg)
 {
     struct node_fixture *f = arg;
 
-    node_fixture_log(f, level, text);
+    node_fixture_log(level, text, f);
     if (strstr(text, f->act_at) != NULL) notice_fixture_act(f);
 }
 

@@ -309,7 +309,7 @@ void tls_fixture_connect(struct tls_fixture *f, const char *host)
 
 /* ---- life ---- */
 
-static void log_line(void *arg, int level, const char *text)
+static void log_line(int level, const char *text, void *arg)
 {
     struct tls_fixture *f = arg;
 

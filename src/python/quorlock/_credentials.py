@@ -39,7 +39,7 @@ def of_file(path: str, user: Optional[Text]) -> Callable[[str], Login]:
 
 def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
     """Return the library's callback for a caller's function. If that raises, its text is the reason in the log."""
-    def on_login(_arg: object, node: bytes, ret: Any) -> int:
+    def on_login(node: bytes, ret: Any, _arg: object) -> int:
         home.enter()
         try:
             for name, text, size in zip(("user", "password"), given(node.decode()),

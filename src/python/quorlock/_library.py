@@ -32,7 +32,7 @@ class Credentials(ctypes.Structure):
                 ("why", c_char * WHY_SIZE)]
 
 
-CredentialsCallback = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(Credentials))
+CredentialsCallback = CFUNCTYPE(c_int, c_char_p, POINTER(Credentials), c_void_p)
 
 
 class Result(ctypes.Structure):

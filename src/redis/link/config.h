@@ -28,7 +28,7 @@ struct link_config {
     /* Called when bytes have come, and when they were handled; in between now_us() may return the same time. May be
      * NULL. */
     void (*batch)(void *arg, bool begins);
-    void (*log)(void *arg, int level, const char *text); /* may be NULL */
+    void (*log)(int level, const char *text, void *arg); /* may be NULL */
     /* Called right before each login; may change the login in the uri. False: do not log in now, for the reason in
      * `why`. May be NULL. */
     bool (*login)(void *arg, const struct uri *, char *why, size_t size);

@@ -64,7 +64,7 @@ void link_log(struct redis_link *link, int level, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     snprintf(line, sizeof(line), "%s: %s%s", link->config.uri->name, link->events->log_prefix, text);
-    link->config.log(link->config.arg, level, line);
+    link->config.log(level, line, link->config.arg);
 }
 
 /* ---- time ---- */

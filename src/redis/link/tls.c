@@ -23,7 +23,7 @@
 struct tls {
     struct system *system;
     char *ca, *cert, *key, *name; /* as in the config */
-    void (*log)(void *arg, int level, const char *text);
+    void (*log)(int level, const char *text, void *arg);
     void *log_arg;
     BIO_METHOD *method;
     SSL_CTX *context;
@@ -384,7 +384,7 @@ static SSL_CTX *tls_read_files(struct tls *tls, char *error, size_t size)
 
 static void write_log(const struct tls *tls, int level, const char *text)
 {
-    if (tls->log != NULL) tls->log(tls->log_arg, level, text);
+    if (tls->log != NULL) tls->log(level, text, tls->log_arg);
 }
 
 /* Return a number that changes when one of the files changes. */

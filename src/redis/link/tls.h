@@ -23,7 +23,7 @@ struct tls_config {
     const char *cert; /* our own certificate, with those between it and its CA; NULL: none */
     const char *key;  /* its key; NULL: in the same file */
     const char *name; /* the name that the server's certificate must have; NULL: the host of the address */
-    void (*log)(void *arg, int level, const char *text); /* may be NULL */
+    void (*log)(int level, const char *text, void *arg); /* may be NULL */
     void *arg;
 };
 
