@@ -12,10 +12,11 @@
  * - Ownership. A lock, a candidate or an observer belongs to the caller until the caller frees it, before or after the
  *   client is closed. Do not use one that another thread has freed, nor a client that another thread has closed.
  * - Errors. Once the client is closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In
- *   both cases valid_ms returns 0. To free, close or shut down NULL does nothing.
+ *   both cases functions that return no status return 0. To free, close or shut down NULL does nothing.
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
- * valid_ms, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics and metrics may be
- * called; calls that would wait return STATE. The function `credentials` must not call the library.
+ * valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics,
+ * metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function `credentials` must not
+ * call the library.
  * - Memory hooks are called in the loop's thread, and in the thread that opens. sync.h itself uses malloc.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
@@ -74,18 +75,23 @@ QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *user,
                                                       const char *password);
 
+/* quorlock_sync_client_lost_margin_max_ms - do as quorlock_client_lost_margin_max_ms. */
+QUORLOCK_API uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *client, uint32_t lease_ms,
+                                                              uint32_t renew_ms);
+
 /* quorlock_sync_lock_new - make a lock, as quorlock_lock_new; the text of an error goes to error, which may be NULL.
  * Holds nest by the owner in the options, not by the thread. */
 QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,
                                         size_t n_keys, const struct quorlock_lock_options *options, char *error,
                                         size_t error_size);
 
-/* quorlock_sync_lock_acquire, _extend, _release - do as the functions without "sync". They return the status of the
- * result, or the error of the call, without distinction. result may be NULL. */
+/* quorlock_sync_lock_acquire, _extend, _release, _undo - do as the functions without "sync". They return the status of
+ * the result, or the error of the call, without distinction. result may be NULL. */
 QUORLOCK_API int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms,
                                            struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
+QUORLOCK_API int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 
 /* quorlock_sync_lock_adopt, _detach - do as the functions without "sync", likewise. detach writes token, fence and
  * valid_ms to result, which must not be NULL. */
@@ -132,6 +138,18 @@ QUORLOCK_API void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorl
 QUORLOCK_API uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock);
 
 /*
+ * quorlock_sync_lock_token - copy the whole owner token of the present grant to the buffer; QUORLOCK_SYNC_TOKEN_SIZE is
+ *                            always enough. Errors, and nothing is written: STATE (not held), INVAL (the buffer is
+ * NULL, or too small), CLOSED quorlock_sync_lock_fence - return the fencing token of the present grant; 0: not held, or
+ * without fencing
+ *
+ * Both ask the loop's thread. Another thread may release the lock meanwhile: the result of an acquire has both tokens
+ * of that grant.
+ */
+QUORLOCK_API int quorlock_sync_lock_token(quorlock_sync_lock *lock, char *token, size_t size);
+QUORLOCK_API uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock);
+
+/*
  * quorlock_sync_client_statistics - call cb with the statistics, in the loop's thread, and return after it
  * quorlock_sync_client_metrics    - do as quorlock_client_metrics
  *
@@ -144,13 +162,19 @@ QUORLOCK_API int quorlock_sync_client_metrics(quorlock_sync_client *client,
                                               const struct quorlock_metrics_options *options, char *buffer, size_t size,
                                               size_t *ret_length);
 
-/* quorlock_sync_client_inspect, _break - do as without "sync", and return the status of the report. cb runs before they
- * return, in the calling thread. Errors, without a callback: as without "sync", INVAL (no callback), CLOSED (also after
- * a shutdown), STATE (in the loop's thread). */
+/* quorlock_sync_client_inspect, _inspect_node, _break, _bootstrap, _doctor - do as without "sync", and return the
+ * status of the report. cb runs before they return, in the calling thread. Errors, without a callback: as without
+ * "sync", INVAL (no callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
 QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
                                               void *arg);
+QUORLOCK_API int quorlock_sync_client_inspect_node(quorlock_sync_client *client, size_t node, const char *key,
+                                                   quorlock_report_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, const char *owner,
                                             quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_sync_client_bootstrap(quorlock_sync_client *client,
+                                                const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
+                                                void *arg);
+QUORLOCK_API int quorlock_sync_client_doctor(quorlock_sync_client *client, quorlock_doctor_cb cb, void *arg);
 
 /* quorlock_sync_client_list - do as quorlock_client_list, and return the status. cb runs before that, in the calling
  * thread, once or more often. Errors, without a callback: as quorlock_sync_client_inspect. */

@@ -23,7 +23,6 @@
 #include "api/client.h"
 #include "api/sync_election.h"
 #include "api/sync_loop.h"
-#include "api/sync_report.h"
 #include "base/caller.h"
 #include "base/own_base.h"
 #include "base/system_os.h"
@@ -128,6 +127,13 @@ static void run_release(struct job *job)
     if (status != 0) sync_fail(job, status);
 }
 
+static void run_undo(struct job *job)
+{
+    int status = quorlock_lock_undo(job->lock->lock, on_result, job);
+
+    if (status != 0) sync_fail(job, status);
+}
+
 static void run_detach(struct job *job)
 {
     const char *token = NULL;
@@ -139,6 +145,33 @@ static void run_detach(struct job *job)
     }
     snprintf(job->result.token, sizeof(job->result.token), "%s", token);
     snprintf(job->result.text, sizeof(job->result.text), "detached, valid for another %u ms", job->result.valid_ms);
+    sync_done(job);
+}
+
+struct token_job {
+    struct job job;
+    char *token;
+    size_t size;
+};
+
+static void run_token(struct job *job)
+{
+    const struct token_job *call = CONTAINER_OF(job, struct token_job, job);
+    const char *token = quorlock_lock_token(job->lock->lock);
+
+    if (token == NULL) {
+        job->result.status = QUORLOCK_ERR_STATE;
+    } else if (strlen(token) >= call->size) {
+        job->result.status = QUORLOCK_ERR_INVAL;
+    } else {
+        memcpy(call->token, token, strlen(token) + 1);
+    }
+    sync_done(job);
+}
+
+static void run_fence(struct job *job)
+{
+    job->result.fence = quorlock_lock_fence(job->lock->lock);
     sync_done(job);
 }
 
@@ -189,63 +222,6 @@ static void run_statistics(struct job *job)
     sync_done(job);
 }
 
-/* A question to all nodes, whose report goes to the thread that asked. */
-struct report_job {
-    struct job job;
-    int (*ask)(quorlock_client *, struct report_job *);
-    const char *key;   /* or the pattern of a list */
-    const char *owner; /* of a break; NULL: any */
-    struct sync_reports reports;
-};
-
-static void sync_on_report(int status, const struct quorlock_report *report, void *arg)
-{
-    struct report_job *asked = arg;
-
-    asked->job.result.status = status;
-    sync_reports_keep(&asked->reports, status, report);
-    sync_done(&asked->job);
-}
-
-static void sync_on_listing(int status, const struct quorlock_listing *listing, void *arg)
-{
-    struct report_job *asked = arg;
-
-    asked->job.result.status = status;
-    sync_reports_keep_listing(&asked->reports, status, listing);
-    if (listing->more == 0) sync_done(&asked->job);
-}
-
-/* The three questions. */
-
-static int ask_inspect(quorlock_client *client, struct report_job *asked)
-{
-    return quorlock_client_inspect(client, asked->key, sync_on_report, asked);
-}
-
-static int ask_break(quorlock_client *client, struct report_job *asked)
-{
-    return quorlock_client_break(client, asked->key, asked->owner, sync_on_report, asked);
-}
-
-static int ask_list(quorlock_client *client, struct report_job *asked)
-{
-    return quorlock_client_list(client, asked->key, sync_on_listing, asked);
-}
-
-static void run_ask(struct job *job)
-{
-    struct report_job *asked = CONTAINER_OF(job, struct report_job, job);
-    int status = sync_refuse_new(job);
-
-    if (status != 0) {
-        sync_done(job);
-        return;
-    }
-    status = asked->ask(job->sync->client, asked);
-    if (status != 0) sync_fail(job, status);
-}
-
 struct metrics_job {
     struct job job;
     const struct quorlock_metrics_options *options;
@@ -259,6 +235,19 @@ static void run_metrics(struct job *job)
 
     job->result.status =
         quorlock_client_metrics(job->sync->client, call->options, call->buffer, call->size, call->ret_length);
+    sync_done(job);
+}
+
+struct margin_job {
+    struct job job;
+    uint32_t lease_ms, renew_ms, most_ms;
+};
+
+static void run_lost_margin_max(struct job *job)
+{
+    struct margin_job *call = CONTAINER_OF(job, struct margin_job, job);
+
+    call->most_ms = quorlock_client_lost_margin_max_ms(job->sync->client, call->lease_ms, call->renew_ms);
     sync_done(job);
 }
 
@@ -650,6 +639,11 @@ int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_re
     return call(&(struct job){.run = run_release, .lock = lock}, result);
 }
 
+int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
+{
+    return call(&(struct job){.run = run_undo, .lock = lock}, result);
+}
+
 int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token, struct quorlock_sync_result *result)
 {
     struct adopt_job adopt = {.job = {.run = run_adopt, .lock = lock, .cancelable = true}, .token = token};
@@ -760,6 +754,31 @@ uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock)
     return lock != NULL ? sync_valid_ms(lock->sync, &lock->shown) : 0;
 }
 
+int quorlock_sync_lock_token(quorlock_sync_lock *lock, char *token, size_t size)
+{
+    struct token_job call = {
+        .job = {.run = run_token, .sync = sync_client_of(lock), .lock = lock}, .token = token, .size = size};
+
+    if (token == NULL) return QUORLOCK_ERR_INVAL;
+    return sync_do_anywhere(&call.job);
+}
+
+uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock)
+{
+    struct job job = {.run = run_fence, .sync = sync_client_of(lock), .lock = lock};
+
+    return sync_do_anywhere(&job) == 0 ? job.result.fence : 0;
+}
+
+uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *sync, uint32_t lease_ms, uint32_t renew_ms)
+{
+    struct margin_job call = {
+        .job = {.run = run_lost_margin_max, .sync = sync}, .lease_ms = lease_ms, .renew_ms = renew_ms};
+
+    (void)sync_do_anywhere(&call.job);
+    return call.most_ms;
+}
+
 int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *user, const char *password)
 {
     struct credentials_job call = {
@@ -786,33 +805,4 @@ int quorlock_sync_client_metrics(quorlock_sync_client *sync, const struct quorlo
                                .ret_length = ret_length};
 
     return sync_do_anywhere(&call.job);
-}
-
-/* sync_ask - ask, and call back in this thread: renewals do not wait for that. */
-static int sync_ask(quorlock_sync_client *sync, struct report_job *asked, quorlock_report_cb report,
-                    quorlock_list_cb list, void *arg)
-{
-    int status;
-
-    if (report == NULL && list == NULL) return QUORLOCK_ERR_INVAL;
-    asked->job.run = run_ask;
-    asked->job.sync = sync;
-    status = sync_call(&asked->job);
-    return sync_reports_tell(&asked->reports, status, report, list, arg);
-}
-
-int quorlock_sync_client_inspect(quorlock_sync_client *sync, const char *key, quorlock_report_cb cb, void *arg)
-{
-    return sync_ask(sync, &(struct report_job){.ask = ask_inspect, .key = key}, cb, NULL, arg);
-}
-
-int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, const char *owner, quorlock_report_cb cb,
-                               void *arg)
-{
-    return sync_ask(sync, &(struct report_job){.ask = ask_break, .key = key, .owner = owner}, cb, NULL, arg);
-}
-
-int quorlock_sync_client_list(quorlock_sync_client *sync, const char *pattern, quorlock_list_cb cb, void *arg)
-{
-    return sync_ask(sync, &(struct report_job){.ask = ask_list, .key = pattern}, NULL, cb, arg);
 }

@@ -13,8 +13,10 @@ struct sync_chunk {
 struct sync_part {
     struct sync_part *next;
     int status;
-    const struct quorlock_report *report; /* NULL: it is a part of a list */
+    /* One of them: the others are NULL. */
+    const struct quorlock_report *report;
     const struct quorlock_listing *listing;
+    const struct quorlock_doctor_report *doctor;
 };
 
 /* sync_report_keep - return a copy of the bytes; NULL for NULL, or no memory. */
@@ -82,6 +84,36 @@ static struct quorlock_listed *keep_listed(struct sync_reports *reports, const s
     return copy;
 }
 
+static struct quorlock_node_facts *keep_facts(struct sync_reports *reports, const struct quorlock_node_facts *given)
+{
+    struct quorlock_node_facts *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->node = keep_text(reports, given->node);
+    copy->error = keep_text(reports, given->error);
+    copy->version = keep_text(reports, given->version);
+    copy->mode = keep_text(reports, given->mode);
+    copy->role = keep_text(reports, given->role);
+    copy->run_id = keep_text(reports, given->run_id);
+    copy->maxmemory_policy = keep_text(reports, given->maxmemory_policy);
+    copy->appendfsync = keep_text(reports, given->appendfsync);
+    copy->guard_set = keep_text(reports, given->guard_set);
+    copy->refused = keep_text(reports, given->refused);
+    return copy;
+}
+
+static struct quorlock_finding *keep_finding(struct sync_reports *reports, const struct quorlock_finding *given)
+{
+    struct quorlock_finding *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->code = keep_text(reports, given->code);
+    copy->node = keep_text(reports, given->node);
+    copy->text = keep_text(reports, given->text);
+    copy->remedy = keep_text(reports, given->remedy);
+    return copy;
+}
+
 static void sync_reports_add(struct sync_reports *reports, struct sync_part part)
 {
     struct sync_part *copy = sync_report_keep(reports, &part, sizeof(part));
@@ -118,17 +150,30 @@ void sync_reports_keep_listing(struct sync_reports *reports, int status, const s
     sync_reports_add(reports, (struct sync_part){.status = status, .listing = copy});
 }
 
-int sync_reports_tell(struct sync_reports *reports, int status, quorlock_report_cb report, quorlock_list_cb list,
-                      void *arg)
+void sync_reports_keep_doctor(struct sync_reports *reports, int status, const struct quorlock_doctor_report *given)
+{
+    struct quorlock_doctor_report *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_node_facts **nodes = sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
+    const struct quorlock_finding **findings =
+        sync_report_keep(reports, given->findings, given->n_findings * sizeof(void *));
+
+    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_facts(reports, given->nodes[i]);
+    for (size_t i = 0; findings != NULL && i < given->n_findings; i++)
+        findings[i] = keep_finding(reports, given->findings[i]);
+    if (copy == NULL) return;
+    copy->nodes = nodes;
+    copy->findings = findings;
+    sync_reports_add(reports, (struct sync_part){.status = status, .doctor = copy});
+}
+
+int sync_reports_tell(struct sync_reports *reports, int status, const struct sync_listener *listener)
 {
     struct sync_chunk *chunk = reports->chunks;
 
     for (const struct sync_part *part = reports->first; part != NULL && !reports->no_memory; part = part->next) {
-        if (part->report != NULL) {
-            report(part->status, part->report, arg);
-        } else {
-            list(part->status, part->listing, arg);
-        }
+        if (part->report != NULL) listener->report(part->status, part->report, listener->arg);
+        if (part->listing != NULL) listener->list(part->status, part->listing, listener->arg);
+        if (part->doctor != NULL) listener->doctor(part->status, part->doctor, listener->arg);
     }
     while (chunk != NULL) {
         struct sync_chunk *next = chunk->next;

@@ -18,11 +18,22 @@ struct sync_reports {
 /*
  * sync_reports_keep         - copy a report
  * sync_reports_keep_listing - copy a part of a list
+ * sync_reports_keep_doctor  - copy a doctor's report
  *
  * If memory is out, they note that.
  */
 void sync_reports_keep(struct sync_reports *, int status, const struct quorlock_report *);
 void sync_reports_keep_listing(struct sync_reports *, int status, const struct quorlock_listing *);
-/* sync_reports_tell - call `report` or `list` with each copy, in order, and free all. If memory was out, return
- * NOMEM without a call; else return status. */
-int sync_reports_tell(struct sync_reports *, int status, quorlock_report_cb report, quorlock_list_cb list, void *arg);
+void sync_reports_keep_doctor(struct sync_reports *, int status, const struct quorlock_doctor_report *);
+
+/* Who is told of the copies: the callback of that kind is there. */
+struct sync_listener {
+    quorlock_report_cb report;
+    quorlock_list_cb list;
+    quorlock_doctor_cb doctor;
+    void *arg;
+};
+
+/* sync_reports_tell - call the listener with each copy, in order, and free all. If memory was out, return NOMEM without
+ * a call; else return status. */
+int sync_reports_tell(struct sync_reports *, int status, const struct sync_listener *);

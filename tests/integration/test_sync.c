@@ -102,6 +102,52 @@ BLOCKING_TEST(results_say_their_size)
     quorlock_sync_lock_free(lock);
 }
 
+/* The keep time of the lock is over when it is undone. */
+BLOCKING_TEST(an_undo_keeps_nothing)
+{
+    const struct quorlock_lock_options options = {
+        .size = sizeof(options), .lease_ms = LONG_LEASE_MS, .keep_ms = LONG_LEASE_MS};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *lock;
+    const char *key = "key";
+
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_undo(lock, &result), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_undo(lock, &result), QUORLOCK_OK);
+    assert_int_equal(result.status, QUORLOCK_OK);
+    cluster_await_free(&fixture.cluster, "key");
+    /* A release keeps them. */
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_release(lock, NULL), QUORLOCK_OK);
+    assert_true(cluster_holders(&fixture.cluster, "key", NULL) >= 2);
+    quorlock_sync_lock_free(lock);
+}
+
+BLOCKING_TEST(tokens_are_those_of_the_grant)
+{
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS, .fencing = 1};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    char token[QUORLOCK_SYNC_TOKEN_SIZE] = "untouched";
+    quorlock_sync_lock *lock;
+    const char *key = "key";
+
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_token(lock, token, sizeof(token)), QUORLOCK_ERR_STATE);
+    assert_true(quorlock_sync_lock_fence(lock) == 0);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_token(lock, NULL, sizeof(token)), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_token(lock, token, strlen(result.token)), QUORLOCK_ERR_INVAL);
+    assert_string_equal(token, "untouched");
+    assert_int_equal(quorlock_sync_lock_token(lock, token, strlen(result.token) + 1), QUORLOCK_OK);
+    assert_string_equal(token, result.token);
+    assert_true(result.fence > 0 && quorlock_sync_lock_fence(lock) == result.fence);
+    assert_int_equal(quorlock_sync_lock_release(lock, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_token(lock, token, sizeof(token)), QUORLOCK_ERR_STATE);
+    assert_true(quorlock_sync_lock_fence(lock) == 0);
+    quorlock_sync_lock_free(lock);
+}
+
 /* The second of two permits, and so a slot that is not 0 for one of them. */
 static uint32_t slots_of_two(void)
 {
@@ -702,92 +748,6 @@ static bool await_sleep(int id)
         }
     }
     return state == 'S';
-}
-
-struct reported {
-    pthread_t thread;
-    size_t calls, held, broken;
-    int status, any;
-    char holder[QUORLOCK_SYNC_TOKEN_SIZE];
-};
-
-static void read_report(int status, const struct quorlock_report *report, void *arg)
-{
-    struct reported *reported = arg;
-
-    /* In the thread that asks: renewals do not wait for it. */
-    assert_true(pthread_equal(reported->thread, pthread_self()) != 0);
-    *reported = (struct reported){
-        .thread = pthread_self(), .calls = reported->calls + 1, .status = status, .any = report->held};
-    snprintf(reported->holder, sizeof(reported->holder), "%s", report->holder != NULL ? report->holder : "");
-    for (size_t i = 0; i < report->n_nodes; i++) {
-        reported->held += strcmp(report->nodes[i]->state, "held") == 0;
-        reported->broken += report->nodes[i]->broken != 0;
-    }
-}
-
-BLOCKING_TEST(a_key_is_inspected_and_broken)
-{
-    quorlock_sync_lock *lock = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_sync_result result = {.size = sizeof(result)};
-    struct reported reported = {.thread = pthread_self()};
-
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
-    assert_int_equal(reported.any, 0);
-    assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
-    assert_int_equal(reported.any, 1);
-    assert_true(reported.held >= 2);
-    assert_string_equal(reported.holder, result.token);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_OK);
-    assert_true(reported.broken >= 2);
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "", read_report, &reported), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_break(NULL, "key", NULL, read_report, &reported), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_ERR_CLOSED);
-    assert_int_equal(reported.calls, 3);
-    quorlock_sync_lock_free(lock);
-}
-
-struct listed {
-    size_t parts, locks, whole;
-};
-
-static void read_listing(int status, const struct quorlock_listing *listing, void *arg)
-{
-    struct listed *listed = arg;
-
-    assert_int_equal(status, QUORLOCK_OK);
-    assert_int_equal(listing->quorum, 2);
-    listed->parts++;
-    listed->locks += listing->n_locks;
-    for (size_t i = 0; i < listing->n_locks; i++) listed->whole += listing->locks[i]->nodes >= 2;
-}
-
-/* More than one part. */
-BLOCKING_TEST(many_locks_are_listed)
-{
-    enum { LOCKS = 600 };
-    static quorlock_sync_lock *locks[LOCKS];
-    struct quorlock_sync_result result = {.size = sizeof(result)};
-    struct listed listed = {0};
-    char key[16];
-
-    for (int i = 0; i < LOCKS; i++) {
-        snprintf(key, sizeof(key), "k%d", i);
-        locks[i] = new_lock(key, LONG_LEASE_MS, 30000);
-        assert_int_equal(quorlock_sync_lock_acquire(locks[i], &result), QUORLOCK_OK);
-    }
-    assert_int_equal(quorlock_sync_client_list(sync_client, "k*", read_listing, &listed), QUORLOCK_OK);
-    assert_int_equal(listed.locks, LOCKS);
-    assert_int_equal(listed.whole, LOCKS);
-    assert_true(listed.parts > 1);
-    assert_int_equal(quorlock_sync_client_list(sync_client, "", read_listing, &listed), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_list(sync_client, "k*", NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_list(sync_client, NULL, read_listing, &listed), QUORLOCK_ERR_CLOSED);
-    for (int i = 0; i < LOCKS; i++) quorlock_sync_lock_free(locks[i]);
 }
 
 static void *extends_late(void *arg)

@@ -49,6 +49,10 @@ TEST(null_is_harmless)
         {"sync_acquire", quorlock_sync_lock_acquire(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_extend", quorlock_sync_lock_extend(NULL, 0, &result), QUORLOCK_ERR_INVAL},
         {"sync_release", quorlock_sync_lock_release(NULL, &result), QUORLOCK_ERR_INVAL},
+        {"sync_undo", quorlock_sync_lock_undo(NULL, &result), QUORLOCK_ERR_INVAL},
+        {"sync_token", quorlock_sync_lock_token(NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL},
+        {"sync_fence", (int)quorlock_sync_lock_fence(NULL), 0},
+        {"sync_lost_margin_max_ms", (int)quorlock_sync_client_lost_margin_max_ms(NULL, 1000, 0), 0},
         {"sync_valid_ms", (int)quorlock_sync_lock_valid_ms(NULL), 0},
         {"sync_new", quorlock_sync_lock_new(&lock, NULL, &key, 1, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL},
         {"sync_stand", quorlock_sync_candidate_stand(NULL, NULL), QUORLOCK_ERR_INVAL},
@@ -116,6 +120,10 @@ static const char *call_all(const struct handles *handles, const char *text)
     if (quorlock_sync_lock_start_release(handles->lock, no_end, NULL) != QUORLOCK_ERR_CLOSED) return "start_release";
     if (quorlock_sync_lock_cancel(handles->lock) != QUORLOCK_ERR_CLOSED) return "cancel";
     if (quorlock_sync_lock_stop(handles->lock) != QUORLOCK_ERR_CLOSED) return "stop";
+    if (quorlock_sync_lock_undo(handles->lock, NULL) != QUORLOCK_ERR_CLOSED) return "undo";
+    if (quorlock_sync_lock_token(handles->lock, result.token, sizeof(result.token)) != QUORLOCK_ERR_CLOSED)
+        return "token";
+    if (quorlock_sync_lock_fence(handles->lock) != 0) return "fence";
     if (quorlock_sync_lock_valid_ms(handles->lock) != 0) return "valid_ms";
     if (quorlock_sync_candidate_stand(handles->candidate, &term) != QUORLOCK_ERR_CLOSED) return "stand";
     if (quorlock_sync_candidate_resign(handles->candidate) != QUORLOCK_ERR_CLOSED) return "resign";

@@ -330,6 +330,16 @@ static void acquire(struct shared *shared)
     totals[0] += status == 0;
 }
 
+static void read_token(const struct shared *shared)
+{
+    char token[QUORLOCK_SYNC_TOKEN_SIZE] = "";
+    bool closed = f.closed;
+    int status = quorlock_sync_lock_token(shared->handle, token, sizeof(token));
+
+    expect("token", status, closed, false);
+    if ((status == 0) != (token[0] != '\0')) turns_fail("token: %s, \"%s\"", quorlock_status_name(status), token);
+}
+
 static void use_lock(struct shared *shared)
 {
     bool closed = f.closed;
@@ -341,18 +351,22 @@ static void use_lock(struct shared *shared)
         return;
     }
     before = enter(shared);
-    switch (turns_between(0, 11)) {
+    switch (turns_between(0, 13)) {
     case 0:
     case 1:
     case 2: acquire(shared); break;
     case 3: start("start_acquire", shared, quorlock_sync_lock_start_acquire); break;
-    case 4:
+    case 4: expect("undo", quorlock_sync_lock_undo(shared->handle, NULL), closed, false); break;
     case 5: expect("release", quorlock_sync_lock_release(shared->handle, NULL), closed, false); break;
     case 6: start("start_release", shared, quorlock_sync_lock_start_release); break;
     case 7: expect("extend", quorlock_sync_lock_extend(shared->handle, 0, NULL), closed, false); break;
     case 8: expect("cancel", quorlock_sync_lock_cancel(shared->handle), closed, false); break;
     case 9: quorlock_sync_lock_set_on_lost(shared->handle, f.has_events ? NULL : on_lost, NULL); break;
-    case 10:
+    case 10: read_token(shared); break;
+    case 11:
+        if (quorlock_sync_lock_fence(shared->handle) != 0) turns_fail("a lock without fencing has a fencing token");
+        break;
+    case 12:
         if (one_in(2) && quorlock_sync_lock_stop(shared->handle) == 0) shared->stopped = true;
         break;
     default:
@@ -367,6 +381,55 @@ static void on_statistics(const struct quorlock_statistics *statistics, void *ar
     (void)arg;
 }
 
+struct asked {
+    unsigned thread, calls, unlike; /* unlike: names that are not those of the nodes, or calls in another thread */
+};
+
+static void tell(struct asked *asked, size_t n_nodes)
+{
+    asked->calls++;
+    asked->unlike += n_nodes != SERVERS || asked->thread != turns_self();
+}
+
+static void on_report(int status, const struct quorlock_report *report, void *arg)
+{
+    struct asked *asked = arg;
+
+    (void)status;
+    /* A question to one node has a report of one. */
+    tell(asked, report->n_nodes == 1 ? SERVERS : report->n_nodes);
+    for (size_t i = 0; i < report->n_nodes; i++) asked->unlike += strncmp(report->nodes[i]->node, "10.0.0.", 7) != 0;
+}
+
+static void on_examination(int status, const struct quorlock_doctor_report *report, void *arg)
+{
+    struct asked *asked = arg;
+
+    (void)status;
+    tell(asked, report->n_nodes);
+    for (size_t i = 0; i < report->n_nodes; i++) asked->unlike += strncmp(report->nodes[i]->node, "10.0.0.", 7) != 0;
+    for (size_t i = 0; i < report->n_findings; i++) asked->unlike += strlen(report->findings[i]->text) == 0;
+}
+
+/* ask_nodes - ask the nodes something, while other threads go on and may end the client. */
+static void ask_nodes(void)
+{
+    const struct quorlock_bootstrap_options options = {.size = sizeof(options), .despite_clients = 1};
+    struct asked asked = {.thread = turns_self()};
+    bool shut = f.shut;
+    int status;
+
+    switch (turns_between(0, 3)) {
+    case 0: status = quorlock_sync_client_inspect(f.sync, "a", on_report, &asked); break;
+    case 1: status = quorlock_sync_client_inspect_node(f.sync, turns_between(0, 2), "a", on_report, &asked); break;
+    case 2: status = quorlock_sync_client_bootstrap(f.sync, &options, on_report, &asked); break;
+    default: status = quorlock_sync_client_doctor(f.sync, on_examination, &asked);
+    }
+    expect("ask", status, false, shut);
+    if (asked.calls > 1 || (asked.calls == 0 && status != QUORLOCK_ERR_CLOSED) || asked.unlike > 0)
+        turns_fail("ask: %s, %u calls, %u unlike", quorlock_status_name(status), asked.calls, asked.unlike);
+}
+
 static void use_client(void)
 {
     const void *before;
@@ -375,6 +438,10 @@ static void use_client(void)
     before = enter(f.sync);
     if (one_in(4) && quorlock_sync_client_shutdown(f.sync) == 0)
         f.shut = true;
+    else if (one_in(2))
+        ask_nodes();
+    else if (one_in(4) && quorlock_sync_client_lost_margin_max_ms(f.sync, 1000, 0) >= 1000)
+        turns_fail("a margin as long as the lease is permitted");
     else
         (void)quorlock_sync_client_statistics(f.sync, on_statistics, NULL);
     leave(before);
