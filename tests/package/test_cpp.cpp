@@ -205,6 +205,14 @@ void a_file_gives_options(const client_options &nodes)
         options.nodes = nodes.nodes;
         CHECK(options.c.policy == 0 && !options.settings);
     }
+    text.clear();
+    for (const std::string &node : nodes.nodes) text += node + " ";
+    CHECK(setenv("QUORLOCK_NODES", text.c_str(), 1) == 0);
+    {
+        quorlock::client client;
+        CHECK(quorlock::lock(client, "file", of(10s)).try_lock());
+    }
+    CHECK(unsetenv("QUORLOCK_NODES") == 0);
     std::error_code code;
     std::remove(name);
     CHECK(quorlock::load("c", name, code).nodes.empty() && code == QUORLOCK_ERR_INVAL);
@@ -625,6 +633,23 @@ void objects_end_in_any_order(const client_options &nodes)
     CHECK(thrown_by([&] { alone.lock(); }) == QUORLOCK_ERR_CLOSED);
 }
 
+/* Whether a call of another thread comes before, in or after the end of the client: it ends, and says so. */
+void a_client_ends_under_its_locks(const client_options &nodes)
+{
+    for (int round = 0; round < 5; round++) {
+        std::optional<quorlock::client> client(nodes);
+        quorlock::lock lock(*client, "under", of(10s));
+        std::atomic<int> calls{0};
+        std::thread thread([&] {
+            for (std::error_code code; code != QUORLOCK_ERR_CLOSED; calls++)
+                if (lock.try_lock(code)) lock.unlock();
+        });
+        wait_until([&] { return calls > round; });
+        client.reset();
+        thread.join();
+    }
+}
+
 /* ---- on a loop of the caller's ---- */
 
 /* Two locks: the second gets the key when the first gives it back, and is lost. */
@@ -693,7 +718,7 @@ int main(int argc, char **argv)
           a_late_unlock_ends_no_other_hold, readers_share_and_writers_do_not, permits_are_counted,
           work_returns_throws_and_is_told_of_a_loss, a_loss_runs_a_lambda, a_lock_is_passed_on, a_wait_can_be_canceled,
           reports_are_shown, codes_come_instead_of_exceptions, candidates_lead_in_turn, a_candidate_ends_itself,
-          objects_end_in_any_order, callbacks_are_lambdas})
+          objects_end_in_any_order, a_client_ends_under_its_locks, callbacks_are_lambdas})
         test(nodes);
     std::puts("all hold");
     return 0;

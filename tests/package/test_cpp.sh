@@ -59,7 +59,7 @@ for compiler in g++ clang++; do
     done
     timeout 60 "$work/readme" "${nodes[@]}" | grep -q '^valid for [1-9]' || fail "the example of README.md"
     [ "$(timeout 60 "$work/manual" "${nodes[@]}" | grep -c '^a step')" = 3 ] || fail "the example of quorlock.hpp(3)"
-    for key in one two time left right late shared pool work lost kept pass on cancel report code leader itself order \
+    for key in file under one two time left right late shared pool work lost kept pass on cancel report code leader itself order \
         order-leader async stock account:3; do
         no_key "$key"
     done
