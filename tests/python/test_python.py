@@ -73,6 +73,45 @@ class With(PythonCase):
         with self.assertRaises(Lost):
             lock.check()
 
+    def test_locked_says_whether_it_is_held(self):
+        with self.lock() as lock:
+            self.assertTrue(lock.locked())
+        self.assertFalse(lock.locked())
+
+    def test_each_call_of_a_decorated_function_holds_a_lock_of_its_own(self):
+        tokens = []
+
+        @self.lock(lease_ms=LONG_MS)
+        def add(depth, *, by):
+            """What it does."""
+            tokens.append(self.holders())
+            return depth + by
+
+        self.assertEqual([add(1, by=2), add(3, by=4)], [3, 7])
+        self.assertEqual([len(token) for token in tokens], [1, 1])
+        self.assertNotEqual(*tokens)
+        self.assertEqual((add.__name__, add.__doc__), ("add", "What it does."))
+        self.assert_free()
+        running = [threading.Thread(target=add, args=(1,), kwargs={"by": 1}) for _ in range(4)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        self.assertEqual(len(tokens), 6)
+        self.assert_free()
+
+    def test_so_does_a_coroutine_function_and_a_generator_is_refused(self):
+        @self.lock()
+        async def held():
+            return self.holders()
+
+        self.assertEqual(len(asyncio.run(held())), 1)
+        self.assert_free()
+        with self.assertRaisesRegex(TypeError, "is a generator: its body runs after the call"):
+            @self.lock()
+            def generate():
+                yield 1
+
     def test_nobody_else_gets_it(self):
         with self.lock():
             with self.assertRaises(Held) as caught:

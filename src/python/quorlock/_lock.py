@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import ctypes
+import functools
+import inspect
 import weakref
 from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, TypeVar, Union, cast
 
 from . import _library
 from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
@@ -16,6 +18,8 @@ from ._library import library
 from ._started import Acquire, Signal, notify, start
 from ._waiting import CANCEL_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 INHERITED = "the parent of this process holds the lock: acquire it here first"
 
@@ -77,23 +81,24 @@ class Lock(Handle):
                  fair: bool = False, shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
         self._handle: Optional[int] = None
-        self._client = client
-        self._on_lost = on_lost
+        if isinstance(keys, TEXTS):
+            raise TypeError(f"keys is {keys!r}: it must be a list of keys")
+        names = [encode(key, "the key") for key in keys]
+        self._begin(client, keys, on_lost, _library.text_array(names), options_of(
+            Options, wait_ms=0 if wait_ms is None else number(wait_ms, "wait_ms", _library.TRY_ONCE - 1) or _library.TRY_ONCE,
+            lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
+            lost_margin_ms=lost_margin_ms, max_hold_ms=max_hold_ms, fencing=fencing, fence_ttl_ms=fence_ttl_ms,
+            owner=owner, label=label, permits=permits, keep_ms=keep_ms, fair=fair, shared=shared_bits(shared, names)))
+
+    def _begin(self, client: Connection, keys: Sequence[Text], on_lost: "Optional[Callable[[Lock, str], None]]", names: Any,
+               options: Options) -> None:
+        self._handle = None
+        self._client, self._keys, self._on_lost, self._names, self._options = client, keys, on_lost, names, options
         self._lost: Optional[str] = None
         self._fence, self._token, self._slot = 0, "", 0
         self._inside: Optional[Inside] = None
         self._canceled = False
         self._detached = False
-        self._keys = keys
-        if isinstance(keys, TEXTS):
-            raise TypeError(f"keys is {keys!r}: it must be a list of keys")
-        names = [encode(key, "the key") for key in keys]
-        self._names = _library.text_array(names)
-        self._options = options_of(
-            Options, wait_ms=0 if wait_ms is None else number(wait_ms, "wait_ms", _library.TRY_ONCE - 1) or _library.TRY_ONCE,
-            lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
-            lost_margin_ms=lost_margin_ms, max_hold_ms=max_hold_ms, fencing=fencing, fence_ttl_ms=fence_ttl_ms,
-            owner=owner, label=label, permits=permits, keep_ms=keep_ms, fair=fair, shared=shared_bits(shared, names))
         self._make()
 
     def _make(self) -> None:
@@ -160,6 +165,10 @@ class Lock(Handle):
         self._client._catch_up()
         return self._lost is not None
 
+    def locked(self) -> bool:
+        """Whether this lock is held by this object. Whether others hold it: client.inspect(key)."""
+        return self.valid_ms > 0
+
     def __repr__(self) -> str:
         state = "held" if self.valid_ms > 0 else "lost" if self.lost else "not held"
         return f"<quorlock.Lock {', '.join(map(repr, self._keys))}: {state}>"
@@ -222,6 +231,30 @@ class Lock(Handle):
     def __enter__(self) -> "Lock":
         self.acquire()
         return self
+
+    def __call__(self, function: Function) -> Function:
+        """Decorate a function or a coroutine function: each call holds a lock of its own, with these keys and options.
+
+        A call raises what the block of a `with` would raise, such as Lost. TypeError: the function is a generator, whose body
+        would run after the call, without the lock."""
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function!r} is a generator: its body runs after the call; use `with` inside of it")
+
+        @functools.wraps(function)
+        def run(*args: Any, **named: Any) -> Any:
+            with self._another():
+                return function(*args, **named)
+
+        @functools.wraps(function)
+        async def run_async(*args: Any, **named: Any) -> Any:
+            async with self._another():
+                return await function(*args, **named)
+        return cast(Function, run_async if inspect.iscoroutinefunction(function) else run)
+
+    def _another(self) -> "Lock":
+        another = Lock.__new__(Lock)
+        another._begin(self._client, self._keys, self._on_lost, self._names, self._options)
+        return another
 
     def __exit__(self, kind: Any, *_: object) -> None:
         if self._detached:
