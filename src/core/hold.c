@@ -322,7 +322,7 @@ static void hold_judge(struct core_lock *lock, struct step *step)
         return;
     }
     if (lock->hold.round_state == ROUND_OPEN && yes >= quorum) round_renewed(lock, step->now_us); /* rule 3.2 */
-    if (lock->hold.round > 0 && yes >= quorum) repair_missing(lock, step);
+    if (yes >= quorum) repair_missing(lock, step);
     if (lock->hold.round_state == ROUND_OPEN && pending == 0) round_failed(lock, step->now_us);
     if (lock->hold.round_state != ROUND_SETTLED && pending == 0) round_settled(lock, yes == n);
     hold_check_lost(lock, step->now_us);
@@ -454,6 +454,7 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
      * full, would be asked without end. */
     if (reply->tag.round != node->key.repair_round) return;
     switch (reply->outcome) {
+    case OUTCOME_UNKNOWN: break;
     case OUTCOME_YES:
         /* Rule 3.9: the node has our key again, and counts from its yes in the next round on. */
         lock->log |= CORE_LOG_REPAIRED;
@@ -462,7 +463,6 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
         if (reply->tag.round == lock->hold.round) node->vote = CORE_VOTE_REPAIRED;
         repair_soon(lock, now_us);
         break;
-    case OUTCOME_UNKNOWN: break;
     default: node->gone = true; break; /* as before the repair */
     }
 }

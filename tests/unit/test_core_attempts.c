@@ -534,6 +534,7 @@ CORE_TEST(a_fair_lock_waits_for_its_arbiters_first_connection)
     open_connecting(f);
     fixture_node_state(f, 0, NODE_DOWN);
     fixture_expect_alone(f, 1);
+    assert_int_equal(core_vote(f->lock, 0), CORE_VOTE_FAILED);
 }
 
 CORE_TEST(the_floor_rises_only_for_nodes_that_are_about_to_be_asked)
