@@ -33,10 +33,12 @@ bool news_is_known(const struct news *news, uint64_t holder_id)
     return holder_id != 0 && holder_id == news->id && news->state != NEWS_FRESH;
 }
 
-/* A known release is news if it reached the node only after the node had refused because of that holder. */
-static bool reached_late(struct core_lock *lock, const struct core_node *node)
+/* A known release is news if it reached the node only after the node had refused because of that holder. With permits a
+ * refusal names only one of several holders, and in a queue it may be because of others that wait. */
+static bool reached_late(struct core_lock *lock, const struct core_node *node, bool arbiter)
 {
     if (lock->news.state == NEWS_DRAWN) return false;
+    if (arbiter && (lock->config->permits != 0 || lock->config->fair)) return true;
     if (node->vote == CORE_VOTE_PENDING) lock->news.state = NEWS_REPEATED;
     return core_named_by(node) == lock->news.id;
 }
@@ -46,7 +48,7 @@ bool news_hear(struct core_lock *lock, uint32_t index, bool arbiter, uint64_t ho
     struct news *news = &lock->news;
 
     assert(index < lock->config->n_nodes);
-    if (news_is_known(news, holder_id) && !reached_late(lock, &lock->nodes[index])) return false;
+    if (news_is_known(news, holder_id) && !reached_late(lock, &lock->nodes[index], arbiter)) return false;
     if (news->state == NEWS_DRAWN && !arbiter) return false; /* rule 6.8 */
     news->id = holder_id;
     news->state = NEWS_FRESH;
