@@ -313,6 +313,21 @@ CORE_TEST(a_release_that_the_arbiter_publishes_last_wakes)
     }
 }
 
+/* Another node tells late of what woke before: the arbiter has refused since then. */
+CORE_TEST(a_release_that_another_node_publishes_last_does_not_wake)
+{
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    refuse(f, 3, 0);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER + 9);
+    (void)fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+    fixture_refuse_slot(f, 0, HOLDER, LEASE, 0, LEASE);
+    fixture_notice(f, 2, HOLDER + 9);
+    assert_true(fixture_pass_to_attempt(f) > 100 * MS);
+}
+
 /* A break does not say whose slot it deletes. */
 CORE_TEST(a_notice_without_a_name_brings_the_slot_back)
 {
