@@ -17,8 +17,9 @@
 #define TURNS_GROWTH 4u
 #define TURNS_FEW    8u
 #define TURNS_US     40000u
-/* And the longest where a server got a key that is no lock's. */
-#define ODD_FOUND_US 1500000u
+/* And the longest where a server got a key that is no lock's: its refusals are believed twice (rule 6.3), so one waiter
+ * must have polled two times, at intervals of up to 1.2 s. */
+#define ODD_FOUND_US 2400000u
 /* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
 #define LISTENS_TRIPS 12u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
