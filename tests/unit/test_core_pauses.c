@@ -102,14 +102,14 @@ CORE_TEST(a_crowd_spreads_its_requests)
         uint64_t spread_us, kept_us;
     } rows[] = {
         {false, false, false, false, 8, 0, 0, 0, 0},
-        {false, false, false, false, 100, 0, 0, 100 * CROWD_EACH_US, 0},
+        {false, false, false, false, 100, 0, 0, 100ull * CROWD_EACH_US, 0},
         {false, false, false, false, 1000000, 0, 0, 60000 * MS, 0},
         {true, false, false, false, 1000000, 0, 0, 5000 * MS, 0},
         {true, true, true, false, 0, 0, 1000000, 60000 * MS, 0},
         {false, true, false, false, 0, 0, 1000000, 0, 0},
-        {false, false, false, true, 100, 50, 0, 50 * CROWD_EACH_US, 2 * 50 * CROWD_EACH_US},
-        {false, false, false, true, 100, UINT32_MAX, 0, 100 * CROWD_EACH_US, 0}, /* no node has told its place yet */
-        {false, false, false, false, 100, 50, 0, 100 * CROWD_EACH_US, 0},        /* it has none */
+        {false, false, false, true, 100, 50, 0, 50ull * CROWD_EACH_US, 2ull * 50 * CROWD_EACH_US},
+        {false, false, false, true, 100, UINT32_MAX, 0, 100ull * CROWD_EACH_US, 0}, /* no node has told its place yet */
+        {false, false, false, false, 100, 50, 0, 100ull * CROWD_EACH_US, 0},        /* it has none */
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {

@@ -121,7 +121,7 @@ static void attempt_failed(struct fixture *f)
     for (uint32_t i = 0; i < 3; i++) {
         f->lock->nodes[i].vote = CORE_VOTE_FAILED;
         f->lock->nodes[i].asked.holder.id = 99;
-        f->lock->nodes[i].asked.holder.ttl_us = 77 * 1000;
+        f->lock->nodes[i].asked.holder.ttl_us = 77000;
         reports(f, i, 0, 0);
     }
 }
@@ -187,9 +187,9 @@ CORE_TEST(a_slot_that_reports_show_as_taken_needs_no_passing_over)
     for (uint32_t taken = 0; taken < 2; taken++) {
         attempt_failed(f);
         refuses(f, 1, HOLDER, 2000);
-        for (uint32_t i = 0; i < 3; i++) reports(f, i, NOW_US, taken ? ALL & ~2u : ALL);
+        for (uint32_t i = 0; i < 3; i++) reports(f, i, NOW_US, taken != 0 ? ALL & ~2u : ALL);
         slots_judge(f->lock, &step, 0, NOW_US + 100);
-        assert_int_equal(f->slots->passed, taken ? 0 : 2);
+        assert_int_equal(f->slots->passed, taken != 0 ? 0 : 2);
     }
     /* But for the one that the arbiter gave. */
     f->lock->nodes[0].vote = CORE_VOTE_YES;
@@ -200,7 +200,7 @@ CORE_TEST(a_slot_that_reports_show_as_taken_needs_no_passing_over)
         attempt_failed(f);
         f->lock->attempt.arbiter_late = true;
         slots_judge(f->lock, &step, yes, NOW_US + 100);
-        assert_int_equal(f->slots->passed, yes ? 0 : 2);
+        assert_int_equal(f->slots->passed, yes != 0 ? 0 : 2);
     }
 }
 
