@@ -32,6 +32,17 @@ static void open_fair(struct fixture *f, uint32_t permits, uint64_t wait_us)
     fixture_open_config(f, &config);
 }
 
+/* An acquire of one of four permits that may wait is under way. */
+static void acquire_permit(struct fixture *f)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.permits = 4;
+    config.holder.wait_us = WAIT_US;
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+}
+
 static void open_fenced(struct fixture *f, uint64_t wait_us)
 {
     struct core_config config = fixture_config(3, 2);
@@ -273,12 +284,7 @@ CORE_TEST(split_votes_are_settled_in_half_a_node_timeout)
 
 CORE_TEST(too_few_votes_are_no_contention_for_a_permit)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.permits = 4;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_permit(f);
     fixture_refuse_slot(f, 0, HOLDER, 1000, 0xf, 1000);
     fixture_answers(f, OP_ACQUIRE, ".ee");
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
@@ -288,12 +294,7 @@ CORE_TEST(too_few_votes_are_no_contention_for_a_permit)
 
 CORE_TEST(a_search_for_a_permit_goes_on_without_a_pause)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.permits = 4;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_permit(f);
     for (uint32_t round = 0; round < 2; round++) {
         uint64_t free = 0xfu & ~(1u << core_slot(f->lock));
 
@@ -351,12 +352,7 @@ CORE_TEST(a_yes_that_cannot_be_raised_ends_the_attempt)
 
 CORE_TEST(an_arbiter_without_an_answer_costs_no_timer_for_a_permit)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.permits = 4;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_permit(f);
     for (uint32_t i = 0; i < 3; i++) fixture_refuse_slot(f, i, HOLDER, 1000, 0, 1000);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
@@ -434,12 +430,7 @@ CORE_TEST(the_wait_bound_ends_no_hold)
 CORE_TEST(behind_others_a_free_permit_is_theirs)
 {
     for (uint32_t behind = 0; behind < 2; behind++) {
-        struct core_config config = fixture_config(3, 2);
-
-        config.permits = 4;
-        config.holder.wait_us = WAIT_US;
-        fixture_open_config(f, &config);
-        fixture_acquire(f);
+        acquire_permit(f);
         for (uint32_t i = 0; i < 3; i++) fixture_refuse_slot(f, i, HOLDER, 1000, 0, 1000);
         assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
         f->slots->passed = 0;

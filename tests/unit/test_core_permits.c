@@ -295,17 +295,23 @@ CORE_TEST(a_release_by_its_holder_brings_the_slot_back)
     assert_int_equal(passed_over(f, 0), 0);
 }
 
+/* A node that is not the arbiter has told of a release, and the attempt that follows asks the arbiter. */
+static void be_woken_elsewhere(struct fixture *f)
+{
+    open_permits(f, 3, CORE_NEVER);
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    refuse(f, 3, 0);
+    fixture_answer_releases(f);
+    fixture_notice(f, 1, HOLDER + 9);
+    (void)fixture_pass_to_attempt(f);
+    fixture_expect_alone(f, 0);
+}
+
 /* The arbiter executes the release last, and names another holder until then. */
 CORE_TEST(a_release_that_the_arbiter_publishes_last_wakes)
 {
     for (int before_the_refusal = 0; before_the_refusal < 2; before_the_refusal++) {
-        open_permits(f, 3, CORE_NEVER);
-        assert_int_equal(fixture_acquire(f), CORE_OK);
-        refuse(f, 3, 0);
-        fixture_answer_releases(f);
-        fixture_notice(f, 1, HOLDER + 9);
-        (void)fixture_pass_to_attempt(f);
-        fixture_expect_alone(f, 0);
+        be_woken_elsewhere(f);
         if (before_the_refusal != 0) fixture_notice(f, 0, HOLDER + 9);
         fixture_refuse_slot(f, 0, HOLDER, LEASE, 0, LEASE);
         if (before_the_refusal == 0) fixture_notice(f, 0, HOLDER + 9);
@@ -316,13 +322,7 @@ CORE_TEST(a_release_that_the_arbiter_publishes_last_wakes)
 /* Another node tells late of what woke before: the arbiter has refused since then. */
 CORE_TEST(a_release_that_another_node_publishes_last_does_not_wake)
 {
-    open_permits(f, 3, CORE_NEVER);
-    assert_int_equal(fixture_acquire(f), CORE_OK);
-    refuse(f, 3, 0);
-    fixture_answer_releases(f);
-    fixture_notice(f, 1, HOLDER + 9);
-    (void)fixture_pass_to_attempt(f);
-    fixture_expect_alone(f, 0);
+    be_woken_elsewhere(f);
     fixture_refuse_slot(f, 0, HOLDER, LEASE, 0, LEASE);
     fixture_notice(f, 2, HOLDER + 9);
     assert_true(fixture_pass_to_attempt(f) > 100 * MS);

@@ -27,6 +27,18 @@ static void open_fair(struct fixture *f)
     f->lock->acquire.attempts = 1;
 }
 
+/* A fair acquire that may wait is under way. */
+static void acquire_fair(struct fixture *f, uint32_t permits)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.fair = true;
+    config.permits = permits;
+    config.holder.wait_us = WAIT_US;
+    fixture_open_config(f, &config);
+    fixture_acquire(f);
+}
+
 CORE_TEST(the_first_node_that_may_serve_is_asked)
 {
     enum { ASKED = 1, OVERDUE = 2, DOWN = 4, CONNECTING = 8, BROKEN = 16, UNFIT = 32, MINORITY = 64 };
@@ -167,12 +179,7 @@ CORE_TEST(releases_count_by_node_and_by_the_keys_in_the_way)
 /* Notices may have been missed: the lock asks, whatever its place was. */
 CORE_TEST(after_all_keys_may_have_been_released_it_is_everybodys_turn)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.fair = true;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_fair(f, 0);
     fixture_answer_with(
         f, 0, OP_ACQUIRE,
         &(struct core_reply){.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .turns = 9, .before = 8});
@@ -185,12 +192,7 @@ CORE_TEST(after_all_keys_may_have_been_released_it_is_everybodys_turn)
 
 CORE_TEST(a_lock_that_is_granted_asks_only_where_it_stands_in_a_queue)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.fair = true;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_fair(f, 0);
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, HOLDER, -1);
     fixture_answer(f, 2, OP_ACQUIRE, OUTCOME_YES);
@@ -200,13 +202,7 @@ CORE_TEST(a_lock_that_is_granted_asks_only_where_it_stands_in_a_queue)
 
 CORE_TEST(a_later_attempt_for_a_permit_stands_in_the_queue_again)
 {
-    struct core_config config = fixture_config(3, 2);
-
-    config.fair = true;
-    config.permits = 4;
-    config.holder.wait_us = WAIT_US;
-    fixture_open_config(f, &config);
-    fixture_acquire(f);
+    acquire_fair(f, 4);
     fixture_refuse_slot(f, 0, HOLDER, 1000, 0, 1000);
     fixture_pass_to_attempt(f);
     fixture_expect_alone(f, 0);
