@@ -229,18 +229,15 @@ inline std::string to_c(const client_options &options, const std::vector<const c
 
 inline std::string to_c(const lock_options &options, quorlock_lock_options &c)
 {
-    std::uint32_t keep_ms = 0;
     c = options.c;
     c.size = sizeof(c);
     set({{&c.owner, options.owner}, {&c.label, options.label}});
     if (options.fencing) c.fencing = 1;
     if (options.fair) c.fair = 1;
     c.wait_ms = wait_of(options.wait);
-    auto wrong = set({{"lease", &c.lease_ms, options.lease},
-                      {"max_hold", &c.max_hold_ms, options.max_hold},
-                      {"keep", &keep_ms, options.keep}});
-    if (keep_ms != 0) c.keep_ms = keep_ms;
-    return wrong;
+    return set({{"lease", &c.lease_ms, options.lease},
+                {"max_hold", &c.max_hold_ms, options.max_hold},
+                {"keep", &c.keep_ms, options.keep}});
 }
 
 /* new_client - make a client by a function of C; nullptr: it failed. */

@@ -80,7 +80,6 @@ class Lock(Handle):
                  owner: Optional[Text] = None, label: Optional[str] = None, permits: int = 0, keep_ms: int = 0,
                  fair: bool = False, shared: Union[bool, Text, Sequence[Text]] = False,
                  on_lost: "Optional[Callable[[Lock, str], None]]" = None):
-        self._handle: Optional[int] = None
         if isinstance(keys, TEXTS):
             raise TypeError(f"keys is {keys!r}: it must be a list of keys")
         names = [encode(key, "the key") for key in keys]
@@ -92,7 +91,7 @@ class Lock(Handle):
 
     def _begin(self, client: Connection, keys: Sequence[Text], on_lost: "Optional[Callable[[Lock, str], None]]", names: Any,
                options: Options) -> None:
-        self._handle = None
+        self._handle: Optional[int] = None
         self._client, self._keys, self._on_lost, self._names, self._options = client, keys, on_lost, names, options
         self._lost: Optional[str] = None
         self._fence, self._token, self._slot = 0, "", 0
