@@ -430,7 +430,7 @@ uint64_t debt_deadline(const struct core_lock *lock)
 {
     uint64_t first_us = CORE_NEVER;
 
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
+    for (uint32_t i = 0; lock->owing >> i != 0; i++) {
         if (!may_owe(lock, i)) continue;
         LOOK_AT_EACH_DEBT (debt, &lock->nodes[i]) {
             if (debt->state != DEBT_NONE) first_us = core_smaller(first_us, debt->until_us);
