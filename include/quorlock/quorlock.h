@@ -579,18 +579,14 @@ QUORLOCK_API int quorlock_client_doctor(quorlock_client *client, quorlock_doctor
 
 /* ---- statistics ---- */
 
-#define QUORLOCK_HISTOGRAM_BUCKETS 19
-
 /* Each time is counted in the first bucket whose bound is not below it. See quorlock_client_statistics(3), also for all
  * other members of these structs. All counts begin when the client is made. */
 struct quorlock_histogram {
     uint64_t count, sum_us;
-    uint64_t buckets[QUORLOCK_HISTOGRAM_BUCKETS];
+    size_t n_buckets;
+    const uint64_t *buckets;   /* how many times fell into each */
+    const uint64_t *bounds_us; /* of each; that of the last is UINT64_MAX */
 };
-
-/* quorlock_histogram_bound_us - return the bound of that bucket in microseconds; UINT64_MAX: it has none. Any thread.
- */
-QUORLOCK_API uint64_t quorlock_histogram_bound_us(size_t bucket);
 
 enum quorlock_node_state {
     QUORLOCK_NODE_STATE_CONNECTING = 0, /* for the first time, or right after a connection ended */

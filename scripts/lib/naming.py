@@ -12,7 +12,7 @@ from pathlib import Path
 
 PUBLIC = Path("include/quorlock")
 NOUNS = ("sync_client sync_lock sync_candidate sync_observer client lock candidate observer settings credentials status owner "
-         "histogram bootstrap metrics").split()
+         "bootstrap metrics").split()
 FUNCTION = re.compile(rf"quorlock_(({'|'.join(NOUNS)})_[a-z0-9_]+|version)")
 # The one enumerator that is named as all libraries name it.
 ALONE = "QUORLOCK_OK"

@@ -183,8 +183,8 @@ static void put_histogram(struct output *output, const struct family *family, st
     uint64_t sum = 0;
     char bound[32];
 
-    for (size_t i = 0; i < QUORLOCK_HISTOGRAM_BUCKETS; i++) {
-        struct label le = {"le", bound_text(quorlock_histogram_bound_us(i), bound, sizeof(bound))};
+    for (size_t i = 0; i < histogram->n_buckets; i++) {
+        struct label le = {"le", bound_text(histogram->bounds_us[i], bound, sizeof(bound))};
         struct label labels[] = {label.name != NULL ? label : le, label.name != NULL ? le : label, {NULL, NULL}};
 
         sum += histogram->buckets[i];

@@ -12,14 +12,20 @@ struct quorlock_statistics statistics_read(struct statistics *statistics, struct
     const struct counts *counts = &locks->claims.counts;
     struct runtime *runtime = locks->runtime;
 
-    for (size_t i = 0; i < COUNTS_STATUSES; i++) statistics->acquires[i] = &counts->acquires[i];
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        statistics->nodes[i] = nodes_statistics(runtime, i);
-        statistics->at[i] = &statistics->nodes[i];
+    for (size_t i = 0; i < COUNTS_STATUSES; i++) {
+        statistics->acquires[i] = histogram_view(&counts->acquires[i]);
+        statistics->acquires_at[i] = &statistics->acquires[i];
     }
-    return (struct quorlock_statistics){.acquires = statistics->acquires,
+    statistics->holds = histogram_view(&counts->holds);
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        statistics->round_trips[i] = histogram_view(&runtime->nodes[i].round_trips);
+        statistics->nodes[i] = nodes_statistics(runtime, i);
+        statistics->nodes[i].round_trips = &statistics->round_trips[i];
+        statistics->nodes_at[i] = &statistics->nodes[i];
+    }
+    return (struct quorlock_statistics){.acquires = statistics->acquires_at,
                                         .n_acquires = COUNTS_STATUSES,
-                                        .holds = &counts->holds,
+                                        .holds = &statistics->holds,
                                         .losses = counts->losses,
                                         .n_losses = COUNTS_LOSSES,
                                         .renewals = counts->renewals,
@@ -29,7 +35,7 @@ struct quorlock_statistics statistics_read(struct statistics *statistics, struct
                                         .degraded = counts->degraded,
                                         .waiting = counts->waiting,
                                         .in_flight = runtime->in_flight,
-                                        .nodes = statistics->at,
+                                        .nodes = statistics->nodes_at,
                                         .n_nodes = runtime->n_nodes};
 }
 

@@ -6,9 +6,10 @@
 
 /* The memory behind the pointers of a struct quorlock_statistics. */
 struct statistics {
-    const struct quorlock_histogram *acquires[COUNTS_STATUSES];
-    const struct quorlock_node_statistics *at[QUORLOCK_NODES_MAX];
+    struct quorlock_histogram acquires[COUNTS_STATUSES], holds, round_trips[QUORLOCK_NODES_MAX];
     struct quorlock_node_statistics nodes[QUORLOCK_NODES_MAX];
+    const struct quorlock_histogram *acquires_at[COUNTS_STATUSES];
+    const struct quorlock_node_statistics *nodes_at[QUORLOCK_NODES_MAX];
 };
 
 /* statistics_read - return the present counters. */

@@ -10,8 +10,8 @@
 #define COUNTS_LOSSES   (QUORLOCK_LOSS_CLOCK + 1)
 
 struct counts {
-    struct quorlock_histogram acquires[COUNTS_STATUSES]; /* by -status */
-    struct quorlock_histogram holds;
+    struct histogram acquires[COUNTS_STATUSES]; /* by -status */
+    struct histogram holds;
     uint64_t losses[COUNTS_LOSSES]; /* by enum quorlock_loss_reason */
     uint64_t renewals, renewals_failed, degradations;
     uint64_t held, degraded, waiting; /* now */

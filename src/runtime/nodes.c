@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/histogram.h"
 #include "base/trace.h"
 #include "redis/guard_sets.h"
 #include "redis/link/tls.h"
@@ -484,6 +483,5 @@ struct quorlock_node_statistics nodes_statistics(struct runtime *runtime, uint32
                                              .bytes_in = at->counts.bytes_in,
                                              .bytes_out = at->counts.bytes_out,
                                              .errors = at->counts.errors,
-                                             .n_errors = FAULTS,
-                                             .round_trips = &at->round_trips};
+                                             .n_errors = FAULTS};
 }

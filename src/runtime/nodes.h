@@ -2,6 +2,7 @@
 /* nodes.h - the nodes of one client: made, observed, asked */
 #pragma once
 
+#include "base/histogram.h"
 #include "core/core.h"
 #include "core/nodeclock.h"
 #include "redis/node.h"
@@ -15,7 +16,7 @@ struct runtime_node {
     struct subscriber *subscriber; /* runs while a lock waits for release notices */
     struct nodeclock clock;
     struct link_counts counts;
-    struct quorlock_histogram round_trips;
+    struct histogram round_trips;
     uint64_t requests;
     uint32_t connections;           /* connections that took requests */
     uint64_t life, life_us;         /* node_life, and when this client first met it */
@@ -73,5 +74,5 @@ int nodes_log_in(struct runtime *, const char *user, const char *password);
  * until then. nodes_can_talk: the node takes requests. */
 int nodes_send(struct runtime *, struct node_request *, struct requester *, const struct core_tag *);
 bool nodes_can_talk(const struct node *);
-/* nodes_statistics - return the node's state and counts. */
+/* nodes_statistics - return the node's state and counts, without round_trips. */
 struct quorlock_node_statistics nodes_statistics(struct runtime *, uint32_t node);

@@ -45,7 +45,7 @@ static uint64_t errors(uint32_t node, int class)
 static void check_histogram(const struct quorlock_histogram *histogram, uint64_t count)
 {
     assert_int_equal(histogram->count, count);
-    assert_int_equal(sum(histogram->buckets, QUORLOCK_HISTOGRAM_BUCKETS), count);
+    assert_int_equal(sum(histogram->buckets, histogram->n_buckets), count);
 }
 
 /* A field that is awaited. */

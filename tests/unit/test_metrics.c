@@ -13,30 +13,31 @@
 
 /* ---- histograms ---- */
 
-TEST(the_bounds_of_buckets_are_those_of_the_header)
+TEST(the_bounds_of_buckets_are_those_of_the_manual)
 {
+    const struct quorlock_histogram view = histogram_view(&(struct histogram){0});
     uint64_t bound_us = 10;
 
-    for (size_t i = 0; i + 1 < QUORLOCK_HISTOGRAM_BUCKETS; i++) {
+    for (size_t i = 0; i + 1 < view.n_buckets; i++) {
         if (i % 2 == 1) bound_us *= 10;
-        assert_int_equal(quorlock_histogram_bound_us(i), i % 2 == 0 ? 3 * bound_us : bound_us);
+        assert_int_equal(view.bounds_us[i], i % 2 == 0 ? 3 * bound_us : bound_us);
     }
-    assert_int_equal(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS - 2), 10000000000u);
-    assert_true(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS - 1) == UINT64_MAX);
-    assert_true(quorlock_histogram_bound_us(QUORLOCK_HISTOGRAM_BUCKETS) == UINT64_MAX);
+    assert_int_equal(view.bounds_us[view.n_buckets - 2], 10000000000u);
+    assert_true(view.bounds_us[view.n_buckets - 1] == UINT64_MAX);
 }
 
 TEST(a_time_is_counted_in_the_first_bucket_that_takes_it)
 {
-    for (size_t i = 0; i < QUORLOCK_HISTOGRAM_BUCKETS; i++) {
-        struct quorlock_histogram at = {0}, above = {0};
-        uint64_t bound_us = quorlock_histogram_bound_us(i);
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        struct histogram at = {0}, above = {0};
+        const struct quorlock_histogram view = histogram_view(&at);
+        uint64_t bound_us = view.bounds_us[i];
 
         histogram_add(&at, bound_us);
-        assert_int_equal(at.buckets[i], 1);
+        assert_int_equal(view.buckets[i], 1);
         assert_int_equal(at.count, 1);
         assert_true(at.sum_us == bound_us);
-        if (i + 1 == QUORLOCK_HISTOGRAM_BUCKETS) break;
+        if (i + 1 == HISTOGRAM_BUCKETS) break;
         histogram_add(&above, bound_us + 1);
         assert_int_equal(above.buckets[i + 1], 1);
         histogram_add(&above, 0);
@@ -50,6 +51,7 @@ TEST(a_time_is_counted_in_the_first_bucket_that_takes_it)
 
 /* Statistics in which no two numbers are the same. */
 struct sample {
+    struct histogram counted[COUNTS_STATUSES + 2];
     struct quorlock_histogram acquires[COUNTS_STATUSES], holds, round_trips;
     const struct quorlock_histogram *at[COUNTS_STATUSES];
     uint64_t losses[COUNTS_LOSSES], errors[QUORLOCK_NODE_ERROR_GUARD + 1];
@@ -61,14 +63,19 @@ struct sample {
 static void fill(struct sample *sample)
 {
     memset(sample, 0, sizeof(*sample));
-    for (size_t i = 0; i < COUNTS_STATUSES; i++) sample->at[i] = &sample->acquires[i];
     for (size_t i = 1; i < COUNTS_LOSSES; i++) sample->losses[i] = 40 + i;
     for (size_t i = 1; i < LENGTH(sample->errors); i++) sample->errors[i] = 60 + i;
-    histogram_add(&sample->acquires[0], 200);
-    histogram_add(&sample->acquires[0], 2000000);
-    histogram_add(&sample->acquires[-QUORLOCK_ERR_TIMEDOUT], 5000000);
-    histogram_add(&sample->holds, 20000000000);
-    histogram_add(&sample->round_trips, 29);
+    histogram_add(&sample->counted[0], 200);
+    histogram_add(&sample->counted[0], 2000000);
+    histogram_add(&sample->counted[-QUORLOCK_ERR_TIMEDOUT], 5000000);
+    histogram_add(&sample->counted[COUNTS_STATUSES], 20000000000);
+    histogram_add(&sample->counted[COUNTS_STATUSES + 1], 29);
+    for (size_t i = 0; i < COUNTS_STATUSES; i++) {
+        sample->acquires[i] = histogram_view(&sample->counted[i]);
+        sample->at[i] = &sample->acquires[i];
+    }
+    sample->holds = histogram_view(&sample->counted[COUNTS_STATUSES]);
+    sample->round_trips = histogram_view(&sample->counted[COUNTS_STATUSES + 1]);
     sample->nodes[0] = (struct quorlock_node_statistics){.node = "one:6379",
                                                          .state = QUORLOCK_NODE_STATE_READY,
                                                          .requests = 101,
