@@ -383,6 +383,11 @@ QUORLOCK_API uint32_t quorlock_client_lost_margin_max_ms(const quorlock_client *
  * also INVAL, LOST. For the queue of a client, nested holds and what each status means see quorlock_lock_acquire(3). */
 QUORLOCK_API int quorlock_lock_acquire(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
 
+/* quorlock_lock_set_wait_ms - set wait_ms, as in the options, for acquires that begin later. As an acquire it gives up
+ * a hold that was lost. Errors: STATE (held), BUSY (an operation is in flight), NOMEM, CLOSED. See
+ * quorlock_lock_acquire(3). */
+QUORLOCK_API int quorlock_lock_set_wait_ms(quorlock_lock *lock, uint32_t wait_ms);
+
 /* quorlock_lock_extend - renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it
  * too. Result: OK, LOST, NOQUORUM (held for its old validity), CANCELED, CLOSED. Errors: INVAL (shorter, or above
  * max_lease_ms), BUSY, STATE (not held, or max_hold_ms has ended renewal), NOMEM (still held and renewed), CLOSED. See

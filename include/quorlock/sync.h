@@ -93,6 +93,9 @@ QUORLOCK_API int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t le
 QUORLOCK_API int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 
+/* quorlock_sync_lock_set_wait_ms - do as quorlock_lock_set_wait_ms. */
+QUORLOCK_API int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms);
+
 /* quorlock_sync_lock_adopt, _detach - do as the functions without "sync", likewise. detach writes token, fence and
  * valid_ms to result, which must not be NULL. */
 QUORLOCK_API int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token,

@@ -120,6 +120,17 @@ static void run_extend(struct job *job)
     if (status != 0) sync_fail(job, status);
 }
 
+struct wait_job {
+    struct job job;
+    uint32_t wait_ms;
+};
+
+static void run_set_wait(struct job *job)
+{
+    job->result.status = quorlock_lock_set_wait_ms(job->lock->lock, CONTAINER_OF(job, struct wait_job, job)->wait_ms);
+    sync_done(job);
+}
+
 static void run_release(struct job *job)
 {
     int status = quorlock_lock_release(job->lock->lock, on_result, job);
@@ -632,6 +643,13 @@ int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms, struc
     struct extend_job extend = {.job = {.run = run_extend, .lock = lock, .cancelable = true}, .lease_ms = lease_ms};
 
     return call(&extend.job, result);
+}
+
+int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms)
+{
+    struct wait_job wait = {.job = {.run = run_set_wait, .lock = lock}, .wait_ms = wait_ms};
+
+    return call(&wait.job, NULL);
 }
 
 int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result)

@@ -249,6 +249,26 @@ static int begin_acquire(struct quorlock_lock *lock, const struct lock_callback 
     return lock_fail_to_ask(lock, queue_acquire(lock));
 }
 
+int quorlock_lock_set_wait_ms(quorlock_lock *lock, uint32_t wait_ms)
+{
+    struct locks *all = locks_of(lock);
+    int status = check_free(lock);
+    struct core_config config;
+    struct terms *own, *terms;
+
+    if (status == 0 && (handle_held(lock) != NULL || handle_is_compact(lock)))
+        status = lock->reentrant == NULL ? give_up_lost(lock) : fail_held(lock);
+    if (status != 0) return status;
+    own = lock->terms->own != NULL ? lock->terms->own : lock->terms;
+    config = own->config;
+    config.holder.wait_us = options_wait_us(wait_ms);
+    terms = terms_join(&all->claims.terms, &all->runtime->alloc, &config, own->fence_ttl_ms, own->label);
+    if (terms == NULL) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
+    handle_agree(lock, terms);
+    handle_check(lock);
+    return 0;
+}
+
 /* An acquire or adoption began, unless status is not 0. */
 static void lock_acquire_begun(struct quorlock_lock *lock, int status)
 {

@@ -519,14 +519,13 @@ static void config_check(const struct core_config *config)
     assert(config->holder.keep_us == 0 || (config->permits == 0 && config->shared == 0));
 }
 
-/* Rule 4.6. */
-/* The core's zero is another one: it tries once. */
-static uint64_t wait_us(uint32_t wait_ms)
+uint64_t options_wait_us(uint32_t wait_ms)
 {
     if (wait_ms == 0) return CORE_NEVER;
     return wait_ms == QUORLOCK_TRY_ONCE ? 0 : (uint64_t)wait_ms * MS;
 }
 
+/* Rule 4.6. */
 int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_lock_options *given, struct caller_error *error)
@@ -555,7 +554,7 @@ int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_opti
     config.lease_us = (uint64_t)options.lease_ms * MS;
     config.holder.renew_us = renew_us_of(config.lease_us, options.renew_ms);
     config.holder.renew_grid_us = renew_grid_us(config.holder.renew_us);
-    config.holder.wait_us = wait_us(options.wait_ms);
+    config.holder.wait_us = options_wait_us(options.wait_ms);
     config.holder.min_valid_us = (uint64_t)options.min_valid_ms * MS;
     config.holder.lost_margin_us = (uint64_t)options.lost_margin_ms * MS;
     config.fencing = options.fencing != 0;

@@ -23,6 +23,8 @@ bool options_max_lease_given(const struct quorlock_client_options *given);
 int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
                  const struct quorlock_lock_options *given, struct caller_error *);
+/* options_wait_us - return the core's form of a lock's wait_ms, whose zero is another one: it tries once. */
+uint64_t options_wait_us(uint32_t wait_ms);
 /* options_lost_margin_max_ms - do quorlock_client_lost_margin_max_ms. */
 uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client, uint32_t lease_ms, uint32_t renew_ms);
 /* options_bootstrap - copy and check the options. given may be NULL. */

@@ -143,6 +143,36 @@ CLIENT_TEST(calls_in_the_wrong_state_are_refused)
     await_free("key");
 }
 
+/* The same handle tries once, waits for a time, and waits without a limit, also with a claim of an earlier hold. */
+CLIENT_TEST(sets_how_long_the_next_acquire_waits)
+{
+    struct seen seen, other;
+    quorlock_lock *holder = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
+
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(quorlock_lock_set_wait_ms(lock, 1), QUORLOCK_ERR_STATE);
+    assert_contains(quorlock_client_error(fixture.client), "held already");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(holder, &other), QUORLOCK_OK);
+
+    assert_status(quorlock_lock_set_wait_ms(lock, QUORLOCK_TRY_ONCE), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
+    assert_status(quorlock_lock_set_wait_ms(lock, 50), QUORLOCK_OK);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_ERR_HELD);
+    assert_true(seen.result.elapsed_ms >= 50);
+
+    assert_status(quorlock_lock_set_wait_ms(lock, 0), QUORLOCK_OK);
+    fixture_start_acquire(lock, &seen);
+    assert_status(quorlock_lock_set_wait_ms(lock, 1), QUORLOCK_ERR_BUSY);
+    run_ms(200);
+    assert_int_equal(seen.calls, 0);
+    assert_status(fixture_release(holder, &other), QUORLOCK_OK);
+    await_status(&seen, QUORLOCK_OK, "acquire without a limit");
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
 SERVERS_TEST(close_waits_for_its_releases)
 {
     struct seen seen;

@@ -148,6 +148,29 @@ BLOCKING_TEST(tokens_are_those_of_the_grant)
     quorlock_sync_lock_free(lock);
 }
 
+BLOCKING_TEST(sets_how_long_the_next_acquire_waits)
+{
+    const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
+    struct quorlock_sync_result result = {.size = sizeof(result)};
+    quorlock_sync_lock *holder, *lock;
+    const char *key = "key";
+
+    assert_int_equal(quorlock_sync_lock_new(&holder, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(holder, 1), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, QUORLOCK_TRY_ONCE), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_ERR_HELD);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, BOUND_MS), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_ERR_HELD);
+    assert_true(result.elapsed_ms >= BOUND_MS);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(NULL, 1), QUORLOCK_ERR_INVAL);
+    quorlock_sync_lock_free(holder);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, 0), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
+    quorlock_sync_lock_free(lock);
+}
+
 /* The second of two permits, and so a slot that is not 0 for one of them. */
 static uint32_t slots_of_two(void)
 {

@@ -121,6 +121,32 @@ class With(PythonCase):
             with self.assertRaises((Held, TimedOut)):
                 self.open().lock(self.key, wait_ms=50).acquire()
 
+    def test_a_time_limit_of_one_call_as_that_of_threads(self):
+        lock = self.lock(lease_ms=LONG_MS)
+        with self.lock(lease_ms=LONG_MS):
+            self.assertIs(lock.acquire(blocking=False), False)
+            begin = time.monotonic()
+            self.assertIs(lock.acquire(timeout=0.05), False)
+            self.assertGreaterEqual(time.monotonic() - begin, 0.05)
+            self.assertIs(asyncio.run(lock.acquire_async(timeout=0)), False)
+            with self.assertRaises(Held):
+                self.lock(wait_ms=0).acquire()
+        self.assertIs(lock.acquire(True, LIMIT_S), True)
+        with self.assertRaisesRegex(quorlock.Error, "the lock is held, or another thread uses it"):
+            lock.acquire(timeout=-1)
+        self.assertGreater(lock.valid_ms, 0)
+        lock.release()
+        self.assertIs(lock.acquire(), True)  # as its options say again
+        lock.release()
+        for timeout in (-2, float("nan"), 1e10):
+            with self.assertRaisesRegex(Invalid, "^timeout is .*: it must be 0 to 4294967 seconds, or -1"):
+                lock.acquire(timeout=timeout)
+        with self.assertRaisesRegex(Invalid, "with blocking=False nothing waits"):
+            lock.acquire(False, 1)
+        with self.assertRaisesRegex(TypeError, "timeout is '1': it must be a number of seconds"):
+            lock.acquire(timeout="1")
+        self.assert_free()
+
     def test_a_busy_interpreter_does_not_lose_it(self):
         # Also when the machine stalls for a moment.
         with self.lock(lease_ms=8 * LEASE_MS) as lock:

@@ -115,6 +115,7 @@ FUNCTIONS = {
     "quorlock_sync_lock_detach": (c_int, c_void_p, POINTER(Result)),
     "quorlock_sync_lock_start_acquire": (c_int, c_void_p, c_void_p, c_void_p),
     "quorlock_sync_lock_start_release": (c_int, c_void_p, c_void_p, c_void_p),
+    "quorlock_sync_lock_set_wait_ms": (c_int, c_void_p, c_uint32),
     "quorlock_sync_lock_cancel": (c_int, c_void_p),
     "quorlock_sync_lock_free": (None, c_void_p),
     "quorlock_sync_lock_set_on_lost": (None, c_void_p, c_void_p, c_void_p),

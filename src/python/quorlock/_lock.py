@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import functools
 import inspect
+import math
 import weakref
 from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, TypeVar, Union, cast
@@ -12,7 +13,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, T
 from . import _library
 from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
 from ._connection import Connection, look_for_fork
-from ._errors import CANCELED, CLOSED, LOST, NOQUORUM, OK, Closed, Error, Lost, error
+from ._errors import CANCELED, CLOSED, INVAL, LOST, NOQUORUM, OK, Closed, Error, Held, Invalid, Lost, TimedOut, error
 from ._handle import Handle
 from ._library import library
 from ._started import Acquire, Signal, notify, start
@@ -21,6 +22,7 @@ from ._words import as_python
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+WAIT_MS_MAX = _library.TRY_ONCE - 1
 INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
@@ -84,7 +86,7 @@ class Lock(Handle):
             raise TypeError(f"keys is {keys!r}: it must be a list of keys")
         names = [encode(key, "the key") for key in keys]
         self._begin(client, keys, on_lost, _library.text_array(names), options_of(
-            Options, wait_ms=0 if wait_ms is None else number(wait_ms, "wait_ms", _library.TRY_ONCE - 1) or _library.TRY_ONCE,
+            Options, wait_ms=0 if wait_ms is None else number(wait_ms, "wait_ms", WAIT_MS_MAX) or _library.TRY_ONCE,
             lease_ms=lease_ms, renew_ms=renew_ms, min_valid_ms=min_valid_ms,
             lost_margin_ms=lost_margin_ms, max_hold_ms=max_hold_ms, fencing=fencing, fence_ttl_ms=fence_ttl_ms,
             owner=owner, label=label, permits=permits, keep_ms=keep_ms, fair=fair, shared=shared_bits(shared, names)))
@@ -110,6 +112,7 @@ class Lock(Handle):
             if status != OK:
                 raise error(status, text.value.decode(errors="replace"))
             self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
+            self._wait_ms = self._options.wait_ms
             client._locks[self._number] = weakref.ref(self)
             library.quorlock_sync_lock_set_on_lost(handle, None, self._number)
 
@@ -179,10 +182,20 @@ class Lock(Handle):
 
     # ---- what is done ----
 
-    def acquire(self) -> None:
-        """Wait for the lock. Raises Held, TimedOut, NoQuorum ... if it fails. Ctrl-C ends the wait."""
-        interruptible(lambda: self._acquire(library.quorlock_sync_lock_acquire),
-                      lambda wait: self._give_up(wait, self.release))
+    def acquire(self, blocking: bool = True, timeout: Optional[float] = None) -> bool:
+        """Wait for the lock, as long as its wait_ms says. Raises Held, TimedOut, NoQuorum ... if it fails.
+
+        timeout: wait so many seconds instead; -1: no limit. blocking=False: try once. With one of these it returns False where
+        it would raise Held or TimedOut, as the locks of the module threading. Ctrl-C ends the wait."""
+        wait_ms = wait_of(blocking, timeout)
+        try:
+            interruptible(lambda: self._acquire(self._waiting_for(wait_ms, library.quorlock_sync_lock_acquire)),
+                          lambda wait: self._give_up(wait, self.release))
+        except (Held, TimedOut):
+            if wait_ms is None:
+                raise
+            return False
+        return True
 
     def release(self) -> bool:
         """Release the lock. Raises Lost if the lock had expired or was lost before.
@@ -266,8 +279,18 @@ class Lock(Handle):
 
     # ---- the same for asyncio ----
 
-    async def acquire_async(self) -> None:
+    async def acquire_async(self, blocking: bool = True, timeout: Optional[float] = None) -> bool:
         """Do as acquire(), for asyncio. If the task is canceled, so is the wait."""
+        wait_ms = wait_of(blocking, timeout)
+        try:
+            await self._acquire_async(wait_ms)
+        except (Held, TimedOut):
+            if wait_ms is None:
+                raise
+            return False
+        return True
+
+    async def _acquire_async(self, wait_ms: Optional[int]) -> None:
         self._make_in_child()
         self._client._catch_up()
         lost = self._lost
@@ -282,7 +305,7 @@ class Lock(Handle):
 
         self._lost = None  # see _acquire
         try:
-            self._start(library.quorlock_sync_lock_start_acquire, ended)
+            self._start(self._waiting_for(wait_ms, library.quorlock_sync_lock_start_acquire), ended)
             await acquire.ended.wait()
         except Error:
             self._lost = self._lost or lost
@@ -383,6 +406,19 @@ class Lock(Handle):
             raise error(result.status, result.text.decode(errors="replace"))
         return result
 
+    def _waiting_for(self, wait_ms: Optional[int], call: Callable[..., int]) -> Callable[..., int]:
+        """Return a call that first sets how long the handle waits; None: as its options say."""
+        wanted_ms = self._options.wait_ms if wait_ms is None else wait_ms
+
+        def set_and_call(handle: Any, *arguments: Any) -> int:
+            if wanted_ms != self._wait_ms:
+                status = int(library.quorlock_sync_lock_set_wait_ms(handle, wanted_ms))
+                if status != OK:
+                    raise error(status, f"{_library.status_text(status)}: the lock is held, or another thread uses it")
+                self._wait_ms = wanted_ms
+            return call(handle, *arguments)
+        return set_and_call
+
     def _acquire(self, call: Callable[..., int]) -> None:
         # Clear the old loss first: the new grant may be lost before this thread knows of the grant. If there is no new
         # grant, the old loss stays.
@@ -448,6 +484,23 @@ class Inside(NamedTuple):
     loop: asyncio.AbstractEventLoop
     task: "asyncio.Task[Any]"
     cancels: int
+
+
+def wait_of(blocking: bool, timeout: Optional[float]) -> Optional[int]:
+    """Return these arguments of acquire() as wait_ms of the library; None: neither is given."""
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float))):
+        raise TypeError(f"timeout is {timeout!r}: it must be a number of seconds, or None")
+    if not blocking:
+        if timeout not in (None, -1):
+            raise Invalid(f"timeout is {timeout!r}: with blocking=False nothing waits, so leave one of them away", INVAL)
+        return _library.TRY_ONCE
+    if timeout is None:
+        return None
+    if timeout == -1:
+        return 0
+    if not 0 <= timeout <= WAIT_MS_MAX / 1000:
+        raise Invalid(f"timeout is {timeout!r}: it must be 0 to {WAIT_MS_MAX // 1000} seconds, or -1 for no limit", INVAL)
+    return math.ceil(timeout * 1000) or _library.TRY_ONCE
 
 
 def cancels_of(task: "asyncio.Task[Any]") -> int:

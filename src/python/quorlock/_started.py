@@ -34,9 +34,12 @@ def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
     """Call with a new number, and return the status. If it is 0, ended(result) is called once, in any thread."""
     number = next(NUMBERS)
     STARTED[number] = ended
-    status = call(number)
-    if status != OK:
-        del STARTED[number]
+    status = None
+    try:
+        status = call(number)
+    finally:
+        if status != OK:
+            del STARTED[number]
     return status
 
 
