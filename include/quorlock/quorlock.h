@@ -537,42 +537,12 @@ struct quorlock_finding {
     const char *remedy;
 };
 
-/* An unknown text is NULL, an unknown number -1. See quorlock_client_doctor(3). */
-struct quorlock_node_facts {
-    const char *node;
-    int reachable;
-    int tls;           /* the connection is encrypted */
-    const char *error; /* why it is not reachable, or NULL */
-    int64_t latency_us;
-    const char *version; /* "Redis 7.0.15" */
-    const char *mode;    /* "standalone", "cluster", "sentinel" */
-    const char *role;    /* "master", "replica" */
-    const char *run_id;
-    int64_t replicas;
-    int64_t used_memory, maxmemory; /* bytes; maxmemory 0: no limit */
-    const char *maxmemory_policy;
-    int appendonly;          /* 1 or 0 */
-    int guard;               /* 1: there is one; 0: there is none */
-    const char *appendfsync; /* NULL also if the right to ask is missing */
-    int64_t guard_nodes, guard_max_lease_ms;
-    const char *guard_set;
-    int64_t quarantine_ms; /* how long its votes will still be ignored */
-    int has_clock;
-    int64_t clock_offset_us; /* how far its clock is ahead of this machine's */
-    int64_t clock_error_us;  /* the error of the offset, either way */
-    int64_t clients, clients_max;
-    const char *refused; /* commands that it refuses this user, "PUBLISH, TYPE"; NULL: none */
-    int tracking;        /* 1: it reports changes of keys to clients; 0: it cannot */
-    int msetex;          /* 1: it stores many keys with one command; 0: it cannot */
-};
-
 struct quorlock_doctor_report {
     int severity; /* of the worst finding; QUORLOCK_SEVERITY_NOTE: also if there is none */
     uint32_t quorum, reachable;
-    const struct quorlock_node_facts *const *nodes;
-    size_t n_nodes;
     const struct quorlock_finding *const *findings; /* the worst first */
     size_t n_findings;
+    const char *facts_json; /* what is known about each node: see quorlock_client_doctor(3) */
 };
 
 /* status: 0, whatever was found; NOMEM or CLOSED: no findings, and only a part of the facts. */

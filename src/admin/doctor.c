@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "admin/diagnose.h"
-
-#include <string.h>
-
+#include "admin/facts.h"
 #include "admin/report.h"
 
 struct examination;
@@ -11,7 +8,6 @@ struct patient {
     struct examination *examination;
     struct examine *examine; /* NULL: done */
     struct examine_facts facts;
-    char version[48], refused[160];
 };
 
 struct examination {
@@ -21,6 +17,7 @@ struct examination {
     int status;
     uint32_t left;
     struct diagnosis diagnosis;
+    char *facts_json;
     struct patient patients[];
 };
 
@@ -45,71 +42,28 @@ static void admin_doctor_destroy(struct report *report)
     cancel_all(examination);
     alloc_free(alloc, examination->diagnosis.findings);
     alloc_free(alloc, examination->diagnosis.words);
+    alloc_free(alloc, examination->facts_json);
     alloc_free(alloc, examination);
 }
 
 /* ---- the report ---- */
 
-static const char *known(const char *text)
+/* name_nodes - write the nodes and what is known about them. */
+static void name_nodes(const struct examination *examination, struct diagnose_node ret[QUORLOCK_NODES_MAX])
 {
-    return text[0] != '\0' ? text : NULL;
-}
+    const struct runtime *runtime = admin_doctor_runtime_of(examination);
 
-static void fill_guard(const struct examine_facts *facts, struct quorlock_node_facts *ret)
-{
-    const struct examine_guard *guard = &facts->guard;
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
+        const struct uri *uri = &runtime->nodes[i].uri;
 
-    ret->guard_nodes = ret->guard_max_lease_ms = ret->quarantine_ms = -1;
-    ret->guard = guard->state == EXAMINE_GUARD_UNKNOWN ? -1 : guard->state != EXAMINE_GUARD_NONE;
-    if (guard->state != EXAMINE_GUARD_THERE) return;
-    ret->guard_nodes = guard->n_nodes;
-    ret->guard_max_lease_ms = guard->max_lease_ms;
-    ret->guard_set = guard->set;
-    ret->quarantine_ms = guard->quarantine_ms;
-}
-
-static void fill_facts(struct patient *patient, const char *name, struct quorlock_node_facts *ret)
-{
-    const struct examine_facts *facts = &patient->facts;
-    bool here = facts->reachable;
-
-    diagnose_list_rights(patient->refused, sizeof(patient->refused), facts->refused_rights, false);
-    *ret = (struct quorlock_node_facts){
-        .node = name,
-        .reachable = here,
-        .tls = facts->tls,
-        .error = here ? NULL : facts->error,
-        .latency_us = here ? (int64_t)facts->latency_us : -1,
-        .mode = known(facts->mode),
-        .role = known(facts->role),
-        .run_id = known(facts->run_id),
-        .replicas = facts->role[0] != '\0' ? (int64_t)facts->replicas : -1,
-        .used_memory = facts->has_memory ? (int64_t)facts->used_memory : -1,
-        .maxmemory = facts->has_memory ? (int64_t)facts->maxmemory : -1,
-        .maxmemory_policy = known(facts->policy),
-        .appendonly = facts->has_persistence ? facts->aof : -1,
-        .appendfsync = known(facts->appendfsync),
-        .has_clock = facts->has_clock,
-        .clock_offset_us = facts->offset_us,
-        .clock_error_us = facts->offset_error_us,
-        .clients = facts->has_clients ? (int64_t)facts->clients : -1,
-        .clients_max = facts->has_clients ? (int64_t)facts->maxclients : -1,
-        .refused = known(patient->refused),
-        .tracking = here ? diagnose_has_tracking(facts) : -1,
-        .msetex = here ? diagnose_has_msetex(facts) : -1,
-    };
-    if (facts->version[0] != '\0') {
-        (void)stpcpy(stpcpy(stpcpy(patient->version, facts->kind), " "), facts->version);
-        ret->version = patient->version;
+        ret[i] = (struct diagnose_node){uri->name, uri->user, &examination->patients[i].facts};
     }
-    fill_guard(facts, ret);
 }
 
-static void admin_doctor_judge(struct examination *examination)
+static void admin_doctor_judge(struct examination *examination, const struct diagnose_node *nodes)
 {
     const struct runtime *runtime = admin_doctor_runtime_of(examination);
     const struct quorlock_client_options *options = &runtime->options;
-    struct diagnose_node nodes[QUORLOCK_NODES_MAX];
     /* A client without guard and max_lease_ms expects what the guards say. */
     bool unset = options->guard == QUORLOCK_GUARD_OFF && !runtime->max_lease_given;
     struct diagnose_set set = {.nodes = nodes,
@@ -120,11 +74,6 @@ static void admin_doctor_judge(struct examination *examination)
                                .max_lease_ms = unset ? 0 : options->max_lease_ms,
                                .allow_eviction = options->allow_eviction != 0};
 
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        const struct uri *uri = &runtime->nodes[i].uri;
-
-        nodes[i] = (struct diagnose_node){uri->name, uri->user, &examination->patients[i].facts};
-    }
     diagnose(&set, &examination->diagnosis);
 }
 
@@ -132,21 +81,17 @@ static void admin_doctor_notify(struct report *base)
 {
     struct examination *examination = CONTAINER_OF(base, struct examination, report);
     const struct runtime *runtime = admin_doctor_runtime_of(examination);
-    struct quorlock_node_facts each[QUORLOCK_NODES_MAX];
-    const struct quorlock_node_facts *nodes[QUORLOCK_NODES_MAX];
-    struct quorlock_doctor_report report = {
-        .quorum = runtime_quorum(runtime), .nodes = nodes, .n_nodes = runtime->n_nodes};
+    struct quorlock_doctor_report report = {.quorum = runtime_quorum(runtime), .facts_json = examination->facts_json};
+    struct diagnose_node nodes[QUORLOCK_NODES_MAX];
 
+    name_nodes(examination, nodes);
+    facts_write(nodes, runtime->n_nodes, examination->facts_json, facts_room(nodes, runtime->n_nodes));
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        struct patient *patient = &examination->patients[i];
-
-        fill_facts(patient, runtime->nodes[i].uri.name, &each[i]);
-        nodes[i] = &each[i];
-        report.reachable += patient->facts.reachable;
-        if (examination->status == 0 && patient->facts.nomem) examination->status = QUORLOCK_ERR_NOMEM;
+        report.reachable += nodes[i].facts->reachable;
+        if (examination->status == 0 && nodes[i].facts->nomem) examination->status = QUORLOCK_ERR_NOMEM;
     }
     if (examination->status == 0) {
-        admin_doctor_judge(examination);
+        admin_doctor_judge(examination, nodes);
         report.findings = examination->diagnosis.findings;
         report.n_findings = examination->diagnosis.n_findings;
         report.severity = diagnose_severity(&examination->diagnosis);
@@ -196,11 +141,25 @@ static int admin_doctor_begin(struct examination *examination)
     return 0;
 }
 
+/* reserve - allocate all that the report will need. Returns 0, or -1 out of memory. */
+static int reserve(struct examination *examination)
+{
+    const struct runtime *runtime = admin_doctor_runtime_of(examination);
+    struct diagnosis *diagnosis = &examination->diagnosis;
+    struct diagnose_node nodes[QUORLOCK_NODES_MAX];
+
+    name_nodes(examination, nodes);
+    diagnosis->room = diagnose_room(runtime->n_nodes);
+    diagnosis->findings = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
+    diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
+    examination->facts_json = alloc_zero(&runtime->alloc, facts_room(nodes, runtime->n_nodes));
+    return diagnosis->findings != NULL && diagnosis->words != NULL && examination->facts_json != NULL ? 0 : -1;
+}
+
 int doctor_begin(struct admin *all, quorlock_doctor_cb cb, void *arg)
 {
     struct runtime *runtime = all->runtime;
     struct examination *examination;
-    struct diagnosis *diagnosis;
     int status = report_check(all, cb != NULL);
 
     if (status != 0) return status;
@@ -210,11 +169,7 @@ int doctor_begin(struct admin *all, quorlock_doctor_cb cb, void *arg)
         .all = all, .close = close_examination, .notify = admin_doctor_notify, .destroy = admin_doctor_destroy};
     examination->call = cb;
     examination->arg = arg;
-    diagnosis = &examination->diagnosis;
-    diagnosis->room = diagnose_room(runtime->n_nodes);
-    diagnosis->findings = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(const struct quorlock_finding *));
-    diagnosis->words = alloc_zero(&runtime->alloc, diagnosis->room * sizeof(struct diagnose_words));
-    if (diagnosis->findings == NULL || diagnosis->words == NULL || admin_doctor_begin(examination) != 0) {
+    if (reserve(examination) != 0 || admin_doctor_begin(examination) != 0) {
         admin_doctor_destroy(&examination->report);
         return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
     }

@@ -84,24 +84,6 @@ static struct quorlock_listed *keep_listed(struct sync_reports *reports, const s
     return copy;
 }
 
-static struct quorlock_node_facts *keep_facts(struct sync_reports *reports, const struct quorlock_node_facts *given)
-{
-    struct quorlock_node_facts *copy = sync_report_keep(reports, given, sizeof(*given));
-
-    if (copy == NULL) return NULL;
-    copy->node = keep_text(reports, given->node);
-    copy->error = keep_text(reports, given->error);
-    copy->version = keep_text(reports, given->version);
-    copy->mode = keep_text(reports, given->mode);
-    copy->role = keep_text(reports, given->role);
-    copy->run_id = keep_text(reports, given->run_id);
-    copy->maxmemory_policy = keep_text(reports, given->maxmemory_policy);
-    copy->appendfsync = keep_text(reports, given->appendfsync);
-    copy->guard_set = keep_text(reports, given->guard_set);
-    copy->refused = keep_text(reports, given->refused);
-    return copy;
-}
-
 static struct quorlock_finding *keep_finding(struct sync_reports *reports, const struct quorlock_finding *given)
 {
     struct quorlock_finding *copy = sync_report_keep(reports, given, sizeof(*given));
@@ -153,16 +135,14 @@ void sync_reports_keep_listing(struct sync_reports *reports, int status, const s
 void sync_reports_keep_doctor(struct sync_reports *reports, int status, const struct quorlock_doctor_report *given)
 {
     struct quorlock_doctor_report *copy = sync_report_keep(reports, given, sizeof(*given));
-    const struct quorlock_node_facts **nodes = sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
     const struct quorlock_finding **findings =
         sync_report_keep(reports, given->findings, given->n_findings * sizeof(void *));
 
-    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_facts(reports, given->nodes[i]);
     for (size_t i = 0; findings != NULL && i < given->n_findings; i++)
         findings[i] = keep_finding(reports, given->findings[i]);
     if (copy == NULL) return;
-    copy->nodes = nodes;
     copy->findings = findings;
+    copy->facts_json = keep_text(reports, given->facts_json);
     sync_reports_add(reports, (struct sync_part){.status = status, .doctor = copy});
 }
 

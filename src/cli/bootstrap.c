@@ -8,6 +8,7 @@
 
 #include "args.h"
 #include "cli.h"
+#include "document.h"
 #include "report.h"
 #include "say.h"
 #include "settings/duration.h"
@@ -170,34 +171,39 @@ static void cli_bootstrap_done(int status, const struct quorlock_report *report,
 /* ---- confirmation of a reconfiguration ---- */
 
 /* Return an earlier address of the same server; NULL: there is none. */
-static const char *twin_of(const struct quorlock_doctor_report *report, size_t index)
+static const char *twin_of(const json_t *nodes, size_t index)
 {
-    const char *run_id = report->nodes[index]->run_id;
+    const char *run_id = document_text_of(json_array_get(nodes, index), "run_id");
 
-    for (size_t i = 0; i < index && run_id != NULL; i++)
-        if (report->nodes[i]->run_id != NULL && strcmp(report->nodes[i]->run_id, run_id) == 0)
-            return report->nodes[i]->node;
+    for (size_t i = 0; i < index && run_id != NULL; i++) {
+        const json_t *node = json_array_get(nodes, i);
+        const char *other = document_text_of(node, "run_id");
+
+        if (other != NULL && strcmp(other, run_id) == 0) return document_text_of(node, "node");
+    }
     return NULL;
 }
 
-static void cli_bootstrap_add_node(struct text *text, const struct quorlock_doctor_report *report, size_t index)
+static void cli_bootstrap_add_node(struct text *text, const json_t *nodes, size_t index)
 {
-    const struct quorlock_node_facts *node = report->nodes[index];
-    const char *twin = twin_of(report, index);
+    const json_t *node = json_array_get(nodes, index);
+    const char *twin = twin_of(nodes, index);
+    int64_t clients = document_number_of(node, "clients");
+    bool reachable = document_truth_of(node, "reachable") > 0;
 
-    text_format(text, "  %s  ", node->node);
-    if (node->reachable == 0) {
+    text_format(text, "  %s  ", document_text_of(node, "node"));
+    if (!reachable) {
         text_format(text, "down: ");
-        text_add_known(text, node->error);
-    } else if (node->clients >= 0) {
-        text_format(text, "%" PRId64 " connections, including ours", node->clients);
+        text_add_known(text, document_text_of(node, "error"));
+    } else if (clients >= 0) {
+        text_format(text, "%" PRId64 " connections, including ours", clients);
     } else {
         text_format(text, "the number of connections is not known");
     }
-    if (node->reachable != 0 && node->guard == 1) {
-        text_format(text, "; its guard is for %" PRId64 " nodes, max lease ", node->guard_nodes);
-        duration_add(text, (uint32_t)node->guard_max_lease_ms);
-    } else if (node->reachable != 0) {
+    if (reachable && document_truth_of(node, "guard") > 0) {
+        text_format(text, "; its guard is for %" PRId64 " nodes, max lease ", document_number_of(node, "guard_nodes"));
+        duration_add(text, (uint32_t)document_number_of(node, "guard_max_lease_ms"));
+    } else if (reachable) {
         text_format(text, "; it has no guard");
     }
     if (twin != NULL) text_format(text, "; the same server as %s: list each server once", twin);
@@ -210,6 +216,7 @@ static void show_plan(int status, const struct quorlock_doctor_report *report, v
     struct session *session = arg;
     const struct settings *settings = session->settings;
     struct text text = {0};
+    json_t *nodes;
 
     session_leave(session);
     if (status != 0) {
@@ -217,8 +224,11 @@ static void show_plan(int status, const struct quorlock_doctor_report *report, v
         session->status = EXIT_SYSTEM;
         return;
     }
-    for (size_t i = 0; i < report->n_nodes; i++) cli_bootstrap_add_node(&text, report, i);
-    text_format(&text, "bootstrap --reconfigure writes guards for %zu nodes, a set ", report->n_nodes);
+    nodes = document_read(report->facts_json);
+    if (nodes == NULL) text.failed = true;
+    for (size_t i = 0; i < json_array_size(nodes); i++) cli_bootstrap_add_node(&text, nodes, i);
+    text_format(&text, "bootstrap --reconfigure writes guards for %zu nodes, a set ", json_array_size(nodes));
+    json_decref(nodes);
     text_format(&text, settings->values.client.set_name != NULL ? "named %s" : "without name",
                 settings->values.client.set_name != NULL ? settings->values.client.set_name : "");
     text_format(&text, ", max lease ");

@@ -86,83 +86,108 @@ static void add_bytes(struct text *text, int64_t bytes)
     text_format(text, unit > 0 ? "%.1f %s" : "%.0f %s", number, units[unit]);
 }
 
-static void add_clock(struct text *cell, const struct quorlock_node_facts *node)
+static void add_clock(struct text *cell, const json_t *node)
 {
-    int64_t off_us = node->clock_offset_us < 0 ? -node->clock_offset_us : node->clock_offset_us;
+    int64_t offset_us = document_number_of(node, "clock_offset_us");
+    int64_t error_us = document_number_of(node, "clock_error_us");
+    int64_t off_us = offset_us < 0 ? -offset_us : offset_us;
 
-    if (node->has_clock == 0) return;
+    if (error_us < 0) return;
     /* An offset within the error of the measurement counts as 0. */
-    if (off_us <= node->clock_error_us) off_us = 0;
-    text_format(cell, "%s", off_us == 0 ? "" : node->clock_offset_us < 0 ? "-" : "+");
+    if (off_us <= error_us) off_us = 0;
+    text_format(cell, "%s", off_us == 0 ? "" : offset_us < 0 ? "-" : "+");
     add_ms(cell, off_us / 1000);
 }
 
-static void add_memory(struct text *cell, const struct quorlock_node_facts *node)
+static void add_memory(struct text *cell, const json_t *node)
 {
-    if (node->used_memory < 0) return;
-    add_bytes(cell, node->used_memory);
-    if (node->maxmemory == 0) {
+    int64_t used = document_number_of(node, "used_memory"), most = document_number_of(node, "maxmemory");
+
+    if (used < 0) return;
+    add_bytes(cell, used);
+    if (most == 0) {
         text_format(cell, ", no limit");
     } else {
         text_format(cell, " of ");
-        add_bytes(cell, node->maxmemory);
+        add_bytes(cell, most);
         text_format(cell, ", ");
-        text_add_known(cell, node->maxmemory_policy);
+        text_add_known(cell, document_text_of(node, "maxmemory_policy"));
     }
 }
 
-static void add_persistence(struct text *cell, const struct quorlock_node_facts *node)
+static void add_persistence(struct text *cell, const json_t *node)
 {
-    if (node->appendonly < 0) return;
-    text_format(cell, node->appendonly != 0 ? "aof " : "no aof");
-    if (node->appendonly != 0) text_add_known(cell, node->appendfsync != NULL ? node->appendfsync : "?");
+    int appendonly = document_truth_of(node, "appendonly");
+    const char *appendfsync = document_text_of(node, "appendfsync");
+
+    if (appendonly < 0) return;
+    text_format(cell, appendonly != 0 ? "aof " : "no aof");
+    if (appendonly != 0) text_add_known(cell, appendfsync != NULL ? appendfsync : "?");
 }
 
-static void cli_doctor_add_guard(struct text *cell, const struct quorlock_node_facts *node)
+static void cli_doctor_add_guard(struct text *cell, const json_t *node)
 {
-    if (node->guard <= 0) {
-        text_format(cell, node->guard == 0 ? "none" : "unknown");
+    int guard = document_truth_of(node, "guard");
+    int64_t n_nodes = document_number_of(node, "guard_nodes");
+    int64_t quarantine_ms = document_number_of(node, "quarantine_ms");
+
+    if (guard <= 0) {
+        text_format(cell, guard == 0 ? "none" : "unknown");
         return;
     }
-    if (node->guard_nodes < 0) {
+    if (n_nodes < 0) {
         text_format(cell, "foreign");
     } else {
-        text_format(cell, "%" PRId64 " nodes, ", node->guard_nodes);
-        add_ms(cell, node->guard_max_lease_ms);
+        text_format(cell, "%" PRId64 " nodes, ", n_nodes);
+        add_ms(cell, document_number_of(node, "guard_max_lease_ms"));
     }
-    if (node->quarantine_ms > 0) {
+    if (quarantine_ms > 0) {
         text_format(cell, ", quarantined ");
-        add_ms(cell, node->quarantine_ms);
+        add_ms(cell, quarantine_ms);
     }
+}
+
+static void cli_doctor_add_role(struct text *cell, const json_t *node)
+{
+    const char *mode = document_text_of(node, "mode");
+
+    text_add_known(cell, mode != NULL && strcmp(mode, "standalone") != 0 ? mode : document_text_of(node, "role"));
+}
+
+static void cli_doctor_add_clients(struct text *cell, const json_t *node)
+{
+    int64_t clients = document_number_of(node, "clients");
+
+    if (clients < 0) return;
+    text_format(cell, "%" PRId64 " of %" PRId64, clients, document_number_of(node, "clients_max"));
 }
 
 static void cli_doctor_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
-    const struct quorlock_node_facts *node = ((const struct quorlock_node_facts *const *)rows)[row];
+    const json_t *node = json_array_get(rows, row);
+    bool reachable = document_truth_of(node, "reachable") > 0;
 
-    if (column == NODE) text_add_known(cell, node->node);
-    if (column == VERSION) text_add_known(cell, node->reachable != 0 ? node->version : "unreachable");
-    if (node->reachable == 0) return;
+    if (column == NODE) text_add_known(cell, document_text_of(node, "node"));
+    if (column == VERSION) text_add_known(cell, reachable ? document_text_of(node, "version") : "unreachable");
+    if (!reachable) return;
     switch (column) {
-    case ROLE:
-        text_add_known(cell, node->mode != NULL && strcmp(node->mode, "standalone") != 0 ? node->mode : node->role);
-        break;
-    case LATENCY: text_format(cell, "%.2f ms", (double)node->latency_us / 1000.0); break;
+    case ROLE: cli_doctor_add_role(cell, node); break;
+    case LATENCY: text_format(cell, "%.2f ms", (double)document_number_of(node, "latency_us") / 1000.0); break;
     case CLOCK: add_clock(cell, node); break;
     case MEMORY: add_memory(cell, node); break;
     case PERSISTENCE: add_persistence(cell, node); break;
     case GUARD: cli_doctor_add_guard(cell, node); break;
-    case CLIENTS:
-        if (node->clients >= 0) text_format(cell, "%" PRId64 " of %" PRId64, node->clients, node->clients_max);
-        break;
+    case CLIENTS: cli_doctor_add_clients(cell, node); break;
     case FEATURES:
-        text_format(cell, "%s%s", node->tracking > 0 ? "tracking" : "no tracking", node->msetex > 0 ? ", MSETEX" : "");
+        text_format(cell, "%s%s", document_truth_of(node, "tracking") > 0 ? "tracking" : "no tracking",
+                    document_truth_of(node, "msetex") > 0 ? ", MSETEX" : "");
         break;
     default: break;
     }
 }
 
-static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report)
+static void add_findings(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report,
+                         size_t n_nodes)
 {
     size_t counts[4] = {0};
 
@@ -186,45 +211,10 @@ static void add_findings(struct text *text, const struct doctor *doctor, const s
                 "\n%s: %zu unsafe, %zu warnings, %zu notes; %" PRIu32 " of %zu nodes answered, %" PRIu32
                 " make a quorum\n",
                 verdicts[cli_doctor_verdict(doctor, report)], counts[2], counts[1], counts[0], report->reachable,
-                report->n_nodes, report->quorum);
+                n_nodes, report->quorum);
 }
 
 /* ---- as JSON ---- */
-
-static json_t *cli_doctor_node_json(const struct quorlock_node_facts *node)
-{
-    json_t *object = json_object();
-
-    document_add(&object, "node", document_text(node->node));
-    document_add(&object, "reachable", document_truth(node->reachable));
-    document_add(&object, "error", document_text(node->error));
-    document_add(&object, "latency_us", document_number(node->latency_us, 0));
-    document_add(&object, "version", document_text(node->version));
-    document_add(&object, "mode", document_text(node->mode));
-    document_add(&object, "role", document_text(node->role));
-    document_add(&object, "run_id", document_text(node->run_id));
-    document_add(&object, "replicas", document_number(node->replicas, 0));
-    document_add(&object, "used_memory", document_number(node->used_memory, 0));
-    document_add(&object, "maxmemory", document_number(node->maxmemory, 0));
-    document_add(&object, "maxmemory_policy", document_text(node->maxmemory_policy));
-    document_add(&object, "appendonly", document_truth(node->appendonly));
-    document_add(&object, "appendfsync", document_text(node->appendfsync));
-    document_add(&object, "guard", document_truth(node->guard));
-    document_add(&object, "guard_nodes", document_number(node->guard_nodes, 0));
-    document_add(&object, "guard_set", document_text(node->guard_set));
-    document_add(&object, "guard_max_lease_ms", document_number(node->guard_max_lease_ms, 0));
-    document_add(&object, "quarantine_ms", document_number(node->quarantine_ms, 0));
-    document_add(&object, "clock_offset_us",
-                 node->has_clock != 0 ? document_number(node->clock_offset_us, INT64_MIN) : json_null());
-    document_add(&object, "clock_error_us", document_number(node->has_clock != 0 ? node->clock_error_us : -1, 0));
-    document_add(&object, "clients", document_number(node->clients, 0));
-    document_add(&object, "clients_max", document_number(node->clients_max, 0));
-    document_add(&object, "refused", document_text(node->refused));
-    document_add(&object, "tracking", document_truth(node->tracking));
-    document_add(&object, "msetex", document_truth(node->msetex));
-    document_add(&object, "tls", document_truth(node->tls));
-    return object;
-}
 
 static json_t *finding_json(const struct quorlock_finding *finding)
 {
@@ -238,11 +228,11 @@ static json_t *finding_json(const struct quorlock_finding *finding)
     return object;
 }
 
+/* write_json - the facts about the nodes are a part of it as they are. */
 static void write_json(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report)
 {
-    json_t *object = json_object(), *nodes = json_array(), *findings = json_array();
+    json_t *object = json_object(), *findings = json_array();
 
-    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_doctor_node_json(report->nodes[i]));
     for (size_t i = 0; i < count_findings(doctor, report); i++) {
         struct quorlock_finding finding = finding_at(doctor, report, i);
 
@@ -251,17 +241,27 @@ static void write_json(struct text *text, const struct doctor *doctor, const str
     document_add(&object, "verdict", document_text(verdicts[cli_doctor_verdict(doctor, report)]));
     document_add(&object, "quorum", document_number(report->quorum, 0));
     document_add(&object, "reachable", document_number(report->reachable, 0));
-    document_add(&object, "nodes", nodes);
+    document_add(&object, "nodes", document_read(report->facts_json));
     document_add(&object, "findings", findings);
     document_write(text, object);
+}
+
+static void write_table(struct text *text, const struct doctor *doctor, const struct quorlock_doctor_report *report)
+{
+    static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
+                                                 "memory", "persistence", "guard", "clients", "features"};
+    json_t *nodes = document_read(report->facts_json);
+
+    if (nodes == NULL) text->failed = true;
+    text_add_table(text, heads, N_COLUMNS, cli_doctor_add_cell, nodes, json_array_size(nodes));
+    add_findings(text, doctor, report, json_array_size(nodes));
+    json_decref(nodes);
 }
 
 /* ---- the verb ---- */
 
 static void cli_doctor_done(int status, const struct quorlock_doctor_report *report, void *arg)
 {
-    static const char *const heads[N_COLUMNS] = {"node",   "version",     "role",  "latency", "clock",
-                                                 "memory", "persistence", "guard", "clients", "features"};
     struct doctor *doctor = arg;
     struct text text = {0};
 
@@ -274,8 +274,7 @@ static void cli_doctor_done(int status, const struct quorlock_doctor_report *rep
     if (doctor->settings.json) {
         write_json(&text, doctor, report);
     } else {
-        text_add_table(&text, heads, N_COLUMNS, cli_doctor_add_cell, report->nodes, report->n_nodes);
-        add_findings(&text, doctor, report);
+        write_table(&text, doctor, report);
     }
     doctor->session.status = put(&text);
     if (doctor->session.status == 0) doctor->session.status = cli_doctor_status(cli_doctor_verdict(doctor, report));

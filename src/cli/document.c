@@ -25,6 +25,30 @@ json_t *document_truth(int truth)
     return truth < 0 ? json_null() : json_boolean(truth != 0);
 }
 
+json_t *document_read(const char *string)
+{
+    return json_loads(string, 0, NULL);
+}
+
+const char *document_text_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+int64_t document_number_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+int document_truth_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_boolean(value) ? json_is_true(value) : -1;
+}
+
 static void lose_unless(bool added, json_t **whole)
 {
     if (added) return;

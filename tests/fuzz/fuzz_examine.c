@@ -2,7 +2,7 @@
 /*
  * fuzz_examine.c - what examined servers say, read as facts, and the doctor's findings on them
  */
-#include "admin/diagnose.h"
+#include "admin/facts.h"
 #include "feed.h"
 #include "redis/examine.h"
 
@@ -136,6 +136,18 @@ static void check_findings(const struct diagnosis *diagnosis)
     }
 }
 
+/* facts_write asserts that all has room. */
+static void check_json(const struct diagnose_set *set)
+{
+    size_t room = facts_room(set->nodes, set->n_nodes);
+    char *json = calloc(1, room);
+
+    CHECK(json != NULL);
+    facts_write(set->nodes, set->n_nodes, json, room);
+    CHECK(json[strlen(json) - 1] == ']');
+    free(json);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct examine_facts facts[NODES_MAX];
@@ -165,6 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(diagnosis.findings != NULL && diagnosis.words != NULL);
     diagnose(&set, &diagnosis);
     check_findings(&diagnosis);
+    check_json(&set);
     free(diagnosis.findings);
     free(diagnosis.words);
     return 0;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin/diagnose.h"
+#include "admin/facts.h"
 #include "test.h"
 
 #define NODES 3
@@ -833,4 +833,119 @@ DOCTOR_TEST(config_set_is_no_remedy_where_config_was_renamed)
         assert_first(f, "", "configuration file");
         assert_null(strstr(f->diagnosis.findings[0]->remedy, "CONFIG SET"));
     }
+}
+
+/* ---- as JSON ---- */
+
+/* The text about the first n nodes; it must be freed. */
+static char *facts_of(const struct doctor_fixture *f, uint32_t n)
+{
+    size_t room = facts_room(f->nodes, n);
+    char *json = malloc(room);
+
+    assert_non_null(json);
+    facts_write(f->nodes, n, json, room);
+    return json;
+}
+
+#define GUARD_OF_ALL                                                                                                   \
+    "\"guard\":true,\"guard_nodes\":3,\"guard_set\":\"0123456789abcdef\",\"guard_max_lease_ms\":30000,"                \
+    "\"quarantine_ms\":0"
+#define UNKNOWN_SERVER                                                                                                 \
+    "\"version\":null,\"mode\":null,\"role\":null,\"run_id\":null,\"replicas\":null,\"used_memory\":null,"             \
+    "\"maxmemory\":null,\"maxmemory_policy\":null,\"appendonly\":null,\"appendfsync\":null,"
+#define UNKNOWN_REST                                                                                                   \
+    "\"clock_offset_us\":null,\"clock_error_us\":null,\"clients\":null,\"clients_max\":null,\"refused\":null,"
+
+DOCTOR_TEST(facts_are_json)
+{
+    char *json;
+
+    f->facts[0].offset_us = -7;
+    f->facts[0].refused_rights = 1u << EXAMINE_TRACKING | 1u << EXAMINE_TYPE;
+    f->facts[1] = (struct examine_facts){.error = "no answer", .tls = true};
+    f->facts[2] = (struct examine_facts){.reachable = true, .guard.state = EXAMINE_GUARD_FOREIGN};
+    json = facts_of(f, 3);
+    assert_string_equal(
+        json, "[{\"node\":\"a:1\",\"reachable\":true,\"error\":null,\"latency_us\":100,"
+              "\"version\":\"Redis 7.0.15\",\"mode\":\"standalone\",\"role\":\"master\",\"run_id\":\"run0\","
+              "\"replicas\":0,\"used_memory\":1000000,\"maxmemory\":0,\"maxmemory_policy\":\"noeviction\","
+              "\"appendonly\":true,\"appendfsync\":\"always\"," GUARD_OF_ALL
+              ",\"clock_offset_us\":-7,\"clock_error_us\":50,\"clients\":1,\"clients_max\":100,"
+              "\"refused\":\"TYPE, CLIENT TRACKING\",\"tracking\":false,\"msetex\":true,\"tls\":false},"
+              "{\"node\":\"b:2\",\"reachable\":false,\"error\":\"no answer\",\"latency_us\":null," UNKNOWN_SERVER
+              "\"guard\":null,\"guard_nodes\":null,\"guard_set\":null,\"guard_max_lease_ms\":null,"
+              "\"quarantine_ms\":null," UNKNOWN_REST "\"tracking\":null,\"msetex\":null,\"tls\":true},"
+              "{\"node\":\"c:3\",\"reachable\":true,\"error\":null,\"latency_us\":0," UNKNOWN_SERVER
+              "\"guard\":true,\"guard_nodes\":null,\"guard_set\":null,\"guard_max_lease_ms\":null,"
+              "\"quarantine_ms\":null," UNKNOWN_REST "\"tracking\":true,\"msetex\":false,\"tls\":false}]");
+    free(json);
+}
+
+DOCTOR_TEST(facts_are_json_whatever_the_texts_are)
+{
+    static const struct {
+        const char *error, *json;
+    } cases[] = {
+        {"a\"b\\c/d", "a\\\"b\\\\c/d"},
+        {"\x01\t\x7f", "\\u0001\\u0009\x7f"},
+        {"\xc3\xa4\xf0\x9f\x94\x92", "\xc3\xa4\xf0\x9f\x94\x92"},
+        {"a\xff\xc3", "a\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\\x41", "\\\\x41"},
+    };
+
+    f->facts[0].reachable = false;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char part[64], *json;
+
+        snprintf(f->facts[0].error, sizeof(f->facts[0].error), "%s", cases[i].error);
+        snprintf(part, sizeof(part), "\"error\":\"%s\",", cases[i].json);
+        json = facts_of(f, 1);
+        assert_contains(json, part);
+        free(json);
+    }
+}
+
+static void fill_text(char *text, size_t size)
+{
+    memset(text, 1, size - 1);
+    text[size - 1] = '\0';
+}
+
+/* facts_write leaves out what has no room. */
+DOCTOR_TEST(the_longest_facts_have_room)
+{
+    struct examine_facts *facts = &f->facts[0];
+    char *json;
+
+    *facts = (struct examine_facts){
+        .has_memory = true,
+        .has_persistence = true,
+        .has_clients = true,
+        .has_clock = true,
+        .replicas = UINT32_MAX,
+        .clients = UINT32_MAX,
+        .maxclients = UINT32_MAX,
+        .refused_rights = (1u << EXAMINE_RIGHTS) - 1,
+        .offset_error_us = UINT32_MAX,
+        .offset_us = INT64_MIN,
+        .used_memory = INT64_MAX,
+        .maxmemory = INT64_MAX,
+        .guard = {.state = EXAMINE_GUARD_THERE,
+                  .n_nodes = UINT32_MAX,
+                  .max_lease_ms = UINT32_MAX,
+                  .quarantine_ms = INT64_MAX},
+    };
+    fill_text(facts->error, sizeof(facts->error));
+    fill_text(facts->kind, sizeof(facts->kind));
+    fill_text(facts->version, sizeof(facts->version));
+    fill_text(facts->mode, sizeof(facts->mode));
+    fill_text(facts->role, sizeof(facts->role));
+    fill_text(facts->run_id, sizeof(facts->run_id));
+    fill_text(facts->policy, sizeof(facts->policy));
+    fill_text(facts->appendfsync, sizeof(facts->appendfsync));
+    fill_text(facts->guard.set, sizeof(facts->guard.set));
+    json = facts_of(f, 1);
+    assert_non_null(strstr(json, "\"tls\":false}]"));
+    free(json);
 }

@@ -404,10 +404,11 @@ static void on_report(int status, const struct quorlock_report *report, void *ar
 static void on_examination(int status, const struct quorlock_doctor_report *report, void *arg)
 {
     struct asked *asked = arg;
+    size_t n_nodes = 0;
 
     (void)status;
-    tell(asked, report->n_nodes);
-    for (size_t i = 0; i < report->n_nodes; i++) asked->unlike += strncmp(report->nodes[i]->node, "10.0.0.", 7) != 0;
+    for (const char *at = report->facts_json; (at = strstr(at, "\"node\":\"10.0.0.")) != NULL; at++) n_nodes++;
+    tell(asked, n_nodes);
     for (size_t i = 0; i < report->n_findings; i++) asked->unlike += strlen(report->findings[i]->text) == 0;
 }
 
