@@ -633,7 +633,7 @@ void attempt_on_reply(struct core_lock *lock, struct step *step, const struct co
     vote_on_reply(lock, step, reply);
     if (lock->phase == CORE_ASKING) {
         attempt_judge(lock, step);
-    } else if (lock->phase == CORE_WAITING && reply->tag.op == OP_PEEK) {
+    } else if (reply->tag.op == OP_PEEK) {
         wait_on_peek(lock, step->now_us, reply);
     } else {
         hold_late_vote(lock, step);

@@ -34,11 +34,11 @@ bool news_is_known(const struct news *news, uint64_t holder_id)
 }
 
 /* A known release is news if it reached the node only after the node had refused because of that holder. With permits a
- * refusal names only one of several holders, and in a queue it may be because of others that wait. */
+ * refusal names only one of several holders. */
 static bool reached_late(struct core_lock *lock, const struct core_node *node, bool arbiter)
 {
     if (lock->news.state == NEWS_DRAWN) return false;
-    if (arbiter && (lock->config->permits != 0 || lock->config->fair)) return true;
+    if (arbiter && lock->config->permits != 0) return true;
     if (node->vote == CORE_VOTE_PENDING) lock->news.state = NEWS_REPEATED;
     return core_named_by(node) == lock->news.id;
 }

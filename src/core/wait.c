@@ -343,8 +343,8 @@ enum wait_verdict wait_on_notice(struct core_lock *lock, const struct step *step
     bool arbiter;
 
     assert(notice->node < lock->config->n_nodes);
-    if (!core_is_acquiring(lock) || core_awaits_first_attempt(lock)) return WAIT_STAY; /* rule 14.1 */
-    if (node->notices.own > 0) { /* rule 2.10: the release of our own failed attempt */
+    if (core_awaits_first_attempt(lock)) return WAIT_STAY; /* rule 14.1 */
+    if (node->notices.own > 0) {                           /* rule 2.10: the release of our own failed attempt */
         node->notices.own--;
         return WAIT_STAY;
     }
@@ -382,7 +382,6 @@ void wait_on_listening(struct core_lock *lock, uint64_t now_us, uint32_t index, 
     uint32_t listening = 0;
 
     assert(index < lock->config->n_nodes);
-    if (!core_is_acquiring(lock)) return;
     node->notices.listening = true;
     node->notices.own = 0;
     /* Rule 6.11: no node was asked before the confirmation, so no notice was missed. */

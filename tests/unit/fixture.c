@@ -34,7 +34,7 @@ static int step(struct fixture *f, struct core_event *event)
     case CORE_EV_WAKE:
     case CORE_EV_BEGIN:
         memset(random, ++f->randoms, sizeof(random));
-        event->random = random;
+        event->random = f->no_random ? NULL : random;
         event->wall_us = f->wall_us;
         break;
     default: break;

@@ -41,6 +41,7 @@ struct fixture {
     uint8_t randoms;                      /* the random bytes of the latest step; counts up */
     bool no_attempt, no_round, no_repair; /* the nodes have no room for these */
     bool logged_in;                       /* a node accepted a login of this client */
+    bool no_random;                       /* the system gives no random bytes */
     struct fixture_sent sent[4096];
 };
 

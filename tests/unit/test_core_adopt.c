@@ -151,6 +151,21 @@ CORE_TEST(an_adopted_lock_has_the_fencing_token_of_its_former_owner)
     assert_int_equal(core_fence(f->lock), 77);
 }
 
+/* One that said yes is out of reach before it has shown its counter, because its user was changed. */
+CORE_TEST(an_adoption_tells_why_nodes_do_not_agree_on_a_fencing_token)
+{
+    struct core_config config = fixture_config(3, 2);
+
+    config.fencing = true;
+    fixture_open_config(f, &config);
+    fixture_adopt(f, &passed);
+    fixture_answer_with(f, 2, OP_EXTEND, &(struct core_reply){.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_AUTH});
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_YES);
+    fixture_node_state_fault(f, 0, NODE_DOWN, FAULT_CLASS_AUTH);
+    fixture_answer(f, 1, OP_EXTEND, OUTCOME_YES);
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_NO_AUTH);
+}
+
 CORE_TEST(a_detached_lock_is_neither_renewed_nor_released)
 {
     fixture_open_held(f, 3, 2);

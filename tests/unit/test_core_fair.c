@@ -18,12 +18,17 @@ static void open_fair(struct fixture *f, uint64_t wait_us)
 }
 
 /* The arbiter refuses: after so many releases it may be our turn, and so many turns of others come before ours. */
-static void refuse(struct fixture *f, uint32_t node, uint32_t turns, uint32_t before)
+static void refuse_until(struct fixture *f, uint32_t node, uint32_t turns, uint32_t before, int64_t ttl_us)
 {
     struct core_reply reply = {
-        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .turns = turns, .before = before};
+        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = ttl_us, .turns = turns, .before = before};
 
     fixture_answer_with(f, node, OP_ACQUIRE, &reply);
+}
+
+static void refuse(struct fixture *f, uint32_t node, uint32_t turns, uint32_t before)
+{
+    refuse_until(f, node, turns, before, -1);
 }
 
 CORE_TEST(the_first_attempt_asks_the_arbiter_alone_and_stands_in_its_queue)
@@ -56,8 +61,8 @@ CORE_TEST(a_lock_that_waited_leaves_the_queue_when_it_is_granted)
     assert_true(fixture_latest(f, 0, OP_INTEND)->command.queues);
 }
 
-/* The arbiter refuses until it is doubted, and the other nodes have the key free. */
-static void refuse_alone(struct fixture *f)
+/* The arbiter refuses until it is doubted; the other nodes have the key free. */
+static void refuse_alone_until_asked(struct fixture *f)
 {
     open_fair(f, CORE_NEVER);
     fixture_acquire(f);
@@ -68,6 +73,11 @@ static void refuse_alone(struct fixture *f)
     }
     refuse(f, 0, 1, 0);
     fixture_expect_pending(f, OP_ACQUIRE, "011");
+}
+
+static void refuse_alone(struct fixture *f)
+{
+    refuse_alone_until_asked(f);
     fixture_answers(f, OP_ACQUIRE, ".yy");
 }
 
@@ -89,6 +99,16 @@ CORE_TEST(a_lock_without_the_arbiters_key_asks_it_for_the_key_before_it_leaves_i
         for (uint32_t node = 1; node < 3; node++) assert_int_equal(fixture_pending(f, node, OP_RELEASE), 1);
         assert_int_equal(fixture_pending(f, 0, OP_RELEASE), 1);
     }
+}
+
+/* It has gone since it refused. */
+CORE_TEST(an_arbiter_that_is_away_is_not_asked_for_the_key)
+{
+    refuse_alone_until_asked(f);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_answers(f, OP_ACQUIRE, ".yy");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
 }
 
 CORE_TEST(a_lock_that_tries_once_does_not_queue)
@@ -114,12 +134,40 @@ CORE_TEST(far_behind_others_a_lock_that_hears_releases_asks_seldom)
     fixture_listening(f, 0);
     (void)fixture_pass_to_attempt(f);
     for (uint32_t i = 0; i < 16; i++) {
-        refuse(f, 0, 1000, 999);
+        refuse_until(f, 0, 1000, 999, i % 2 != 0 ? (int64_t)(20 * MS) : -1); /* when the lease ends others come first */
         assert_in_range(fixture_pass_to_attempt(f), 25000 * MS, 50000 * MS);
     }
     /* One of the first. */
     refuse(f, 0, 8, 7);
     assert_in_range(fixture_pass_to_attempt(f), 1, 1000 * MS);
+}
+
+/* The queue decides whose turn it is: nobody is drawn, and no change of the key matters. */
+CORE_TEST(the_first_in_the_queue_asks_at_once_however_many_wait)
+{
+    for (uint8_t seed = 0; seed < 10; seed++) {
+        struct core_reply reply = {
+            .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .turns = 1, .listeners = 30};
+
+        open_fair(f, CORE_NEVER);
+        f->randoms = seed;
+        fixture_acquire(f);
+        fixture_answer_with(f, 0, OP_ACQUIRE, &reply);
+        fixture_notice(f, 0, HOLDER);
+        fixture_expect_alone(f, 0);
+    }
+}
+
+/* All nodes have executed that release. */
+CORE_TEST(a_release_by_the_process_is_one_turn)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    refuse(f, 0, 2, 1);
+    fixture_wake(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    fixture_wake(f);
+    fixture_expect_alone(f, 0);
 }
 
 /* An unfair lock would ask the other nodes about a holder that is named again. */
@@ -142,7 +190,6 @@ CORE_TEST(behind_others_only_the_arbiter_is_asked_and_a_release_is_only_counted)
     fixture_expect_alone(f, 0);
 }
 
-/* It would keep out others, which reach the nodes that it does not reach. */
 /* It began the attempt, and other nodes publish it later. */
 CORE_TEST(a_release_is_counted_once)
 {
@@ -161,6 +208,7 @@ CORE_TEST(a_release_is_counted_once)
     assert_int_equal(core_attempt(f->lock), 3);
 }
 
+/* It would keep out others, which reach the nodes that it does not reach. */
 CORE_TEST(a_lock_without_a_quorum_does_not_queue)
 {
     open_fair(f, CORE_NEVER);

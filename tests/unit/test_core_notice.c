@@ -184,6 +184,27 @@ static void expect_silent(const struct fixture *f, const char *silent)
     }
 }
 
+/* That of the arbiter, or of so many nodes that a quorum's release reaches one of them. */
+CORE_TEST(a_confirmation_is_followed_by_an_attempt)
+{
+    static const struct {
+        uint32_t order[4], attempts[4];
+    } rows[] = {{{0, 1, 2, 3}, {1, 1, 2, 2}}, {{1, 2, 3, 4}, {0, 0, 1, 1}}, {{3, 0, 2, 1}, {0, 1, 2, 2}}};
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        fixture_open_waiting(f, 5, 3, CORE_NEVER);
+        fixture_acquire(f);
+        fixture_refuse_all(f, HOLDER, -1);
+        fixture_answer_releases(f);
+        for (size_t k = 0; k < LENGTH(rows[i].order); k++) {
+            fixture_listening(f, rows[i].order[k]);
+            fixture_pass(f, SRTT_US);
+            assert_int_equal(core_attempt(f->lock), 1 + rows[i].attempts[k]);
+            if (fixture_pending(f, 0, OP_ACQUIRE) > 0) fixture_refuse(f, 0, HOLDER, -1);
+        }
+    }
+}
+
 CORE_TEST(confirmations_of_a_quorum_are_followed_by_an_attempt)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);
@@ -544,6 +565,19 @@ CORE_TEST(changes_by_readers_wake_no_writer)
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
 }
 
+/* It releases what a lock of the process held: that is published. */
+CORE_TEST(after_a_release_by_the_process_during_an_attempt_nobody_watches)
+{
+    for (int asking = 0; asking < 2; asking++) {
+        open_refused_at_first(f);
+        if (asking != 0) (void)fixture_pass_to_attempt(f);
+        fixture_wake(f);
+        if (asking != 0) fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+        assert_int_equal(core_attempt(f->lock), 2);
+        for (uint32_t i = 1; i < 3; i++) assert_int_equal(watches(f, i, OP_ACQUIRE), asking == 0);
+    }
+}
+
 /* The node granted, and the key was deleted because others did not. */
 CORE_TEST(a_change_of_our_own_key_is_no_news)
 {
@@ -552,6 +586,7 @@ CORE_TEST(a_change_of_our_own_key_is_no_news)
     fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
     fixture_refuse(f, 1, HOLDER, -1);
     fixture_refuse(f, 2, HOLDER, -1);
+    fixture_expect_pending(f, OP_PEEK, "000"); /* nor is it watched */
     fixture_answer_releases(f);
     fixture_told(f, 0);
     assert_int_equal(core_attempt(f->lock), 1);
@@ -570,6 +605,22 @@ CORE_TEST(notices_of_own_releases_do_not_wake)
     assert_int_equal(core_attempt(f->lock), 3);
     fixture_notice(f, 0, 0); /* of another */
     assert_int_equal(core_attempt(f->lock), 4);
+}
+
+/* It came, or is lost: the node publishes it to a subscription that has ended. */
+CORE_TEST(a_confirmation_is_followed_by_no_notice_of_an_own_release)
+{
+    struct core_reply reply = {.outcome = OUTCOME_YES, .listeners = 1, .ttl_us = -2};
+
+    open_split(f);
+    fixture_answer_with(f, 0, OP_RELEASE, &reply);
+    fixture_answer_releases(f);
+    fixture_listening(f, 0);
+    (void)fixture_pass_to_attempt(f);
+    fixture_refuse(f, 0, 90, -1);
+    fixture_notice(f, 0, 90);
+    fixture_expect_alone(f, 0);
+    assert_int_equal(core_attempt(f->lock), 5);
 }
 
 /* No notice of our own is to come, so the next one is that of another. */
@@ -721,6 +772,35 @@ CORE_TEST(a_notice_wakes_where_a_quorum_may_be_free)
     assert_int_equal(core_attempt(f->lock), 1);
     fixture_notice_key(f, 0, 0, HOLDER);
     assert_int_equal(core_attempt(f->lock), 2);
+}
+
+/* The node granted in the latest attempt; that it refused an earlier one because of another key does not count. */
+CORE_TEST(a_node_that_granted_may_do_so_again)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    for (uint32_t i = 0; i < 3; i++) fixture_listening_before(f, i);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_refuse_keys(f, i, HOLDER + i, i == 0 ? 1u << 0 : 1u << 1);
+    fixture_answer_releases(f);
+    fixture_wake(f);
+    fixture_refuse_keys(f, 0, HOLDER, 1u << 0);
+    fixture_answer(f, 1, OP_ACQUIRE, OUTCOME_YES);
+    fixture_refuse_keys(f, 2, HOLDER + 2, 1u << 1);
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    assert_int_equal(core_attempt(f->lock), 2);
+    fixture_notice_key(f, 0, 0, HOLDER);
+    assert_int_equal(core_attempt(f->lock), 3);
+}
+
+/* Each node that waits has answered since: only what the arbiter published before is made up for. */
+CORE_TEST(a_confirmation_of_another_node_frees_no_key_that_refused)
+{
+    open_refused(f, 1u << 2);
+    fixture_listening(f, 1);
+    fixture_notice_key(f, 0, 0, HOLDER + 5);
+    fixture_pass(f, 20 * MS);
+    assert_int_equal(core_attempt(f->lock), 3);
 }
 
 /* The node may have executed the release before the attempt, or behind it. */

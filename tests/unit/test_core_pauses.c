@@ -6,6 +6,7 @@
 #include "core/intent.h"
 #include "core/state.h"
 #include "core/validity.h"
+#include "core/wait.h"
 #include "fixture.h"
 
 #define WAIT_US (10000 * MS)
@@ -124,6 +125,34 @@ CORE_TEST(a_crowd_spreads_its_requests)
         f->lock->wait.turns = rows[i].turns;
         assert_int_equal(crowd_spread_us(f->lock), rows[i].spread_us);
         if (!rows[i].fair) assert_int_equal(crowd_kept_us(f->lock), rows[i].kept_us);
+    }
+}
+
+/* Each row but the first differs from the others in one reason not to watch. */
+CORE_TEST(of_a_crowd_nobody_watches)
+{
+    static const struct {
+        bool told, fair, published, watches;
+        uint64_t wait_us;
+        uint32_t waiters, srtt_us, ahead; /* ahead of it; 0: not known */
+    } rows[] = {
+        {true, false, false, true, WAIT_US, 40, 1000, 0},    {false, false, false, false, WAIT_US, 40, 1000, 0},
+        {true, true, false, false, WAIT_US, 40, 1000, 0},    {true, false, true, false, WAIT_US, 40, 1000, 0},
+        {true, false, false, false, 0, 40, 1000, 0},         {true, false, false, false, WAIT_US, 41, 1000, 5},
+        {true, false, false, false, WAIT_US, 40, 101000, 0}, /* so slow that it polls seldom */
+        {true, false, false, true, WAIT_US, 40, 100000, 0},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        fixture_open_waiting(f, 3, 2, rows[i].wait_us);
+        f->config.told = rows[i].told;
+        f->config.fair = rows[i].fair;
+        f->lock->news.published = rows[i].published;
+        f->lock->waiters = rows[i].waiters;
+        f->lock->wait.intent_us = rows[i].ahead;
+        f->lock->wait.ahead = rows[i].ahead;
+        for (uint32_t k = 0; k < 3; k++) f->lock->nodes[k].srtt_us = rows[i].srtt_us;
+        assert_int_equal(wait_watches(f->lock), rows[i].watches);
     }
 }
 

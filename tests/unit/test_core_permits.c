@@ -530,3 +530,18 @@ CORE_TEST(a_compact_lock_keeps_its_slot)
     }
     free(record);
 }
+
+/* Only the arbiter chooses a slot. */
+CORE_TEST(two_waiters_for_permits_ask_the_arbiter_first)
+{
+    const struct core_reply refusal = {
+        .outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = LEASE, .first_us = LEASE, .listeners = 2};
+
+    open_permits(f, 3, CORE_NEVER);
+    fixture_acquire(f);
+    for (uint32_t i = 0; i < 3; i++) fixture_answer_with(f, i, OP_ACQUIRE, &refusal);
+    fixture_answer_releases(f);
+    assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+    fixture_notice(f, 0, HOLDER);
+    fixture_expect_alone(f, 0);
+}

@@ -39,6 +39,43 @@ CORE_TEST(the_wait_bound_counts_the_wait_for_room)
     fixture_expect_pending(f, OP_ACQUIRE, "000");
 }
 
+static void hear_elsewhere(struct fixture *f)
+{
+    fixture_notice(f, 1, HOLDER);
+}
+
+static void come_back(struct fixture *f)
+{
+    fixture_node_state(f, 2, NODE_READY);
+}
+
+/* The caller says when there is room; a timer until then would be for nothing. */
+CORE_TEST(nothing_that_a_lock_hears_before_its_first_attempt_sets_a_deadline)
+{
+    static void (*const events[])(struct fixture *) = {hear_elsewhere, come_back, fixture_yield, fixture_wake};
+
+    for (size_t i = 0; i < LENGTH(events); i++) {
+        open_crowded(f, CORE_NEVER);
+        fixture_acquire_after(f, CORE_SEEN_NOQUORUM);
+        events[i](f);
+        assert_true(core_deadline(f->lock) == CORE_NEVER);
+        assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
+    }
+}
+
+/* Without them a token could be another's. */
+CORE_TEST(an_attempt_waits_for_random_bytes)
+{
+    fixture_open_waiting(f, 3, 2, CORE_NEVER);
+    f->no_random = true;
+    assert_int_equal(fixture_acquire(f), CORE_OK);
+    fixture_expect_pending(f, OP_ACQUIRE, "000");
+    assert_int_equal(core_wants(f->lock), CORE_WANTS_ATTEMPT);
+    f->no_random = false;
+    fixture_begin(f);
+    fixture_expect_pending(f, OP_ACQUIRE, "111");
+}
+
 CORE_TEST(a_lock_that_waits_for_room_ignores_polls_and_notices)
 {
     fixture_open_waiting(f, 3, 2, CORE_NEVER);

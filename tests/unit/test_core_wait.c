@@ -449,6 +449,50 @@ CORE_TEST(split_votes_are_tried_again_after_round_trips)
     assert_in_range(longest_us, 8 * SRTT_US, 64 * SRTT_US);
 }
 
+CORE_TEST(split_votes_after_a_holder_are_tried_again_soon)
+{
+    for (uint8_t seed = 0; seed < 10; seed++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        f->randoms = seed;
+        fixture_acquire(f);
+        for (uint32_t round = 0; round < 6; round++) {
+            if (round == 5) {
+                refuse_everywhere(f, HOLDER);
+                (void)fixture_pass_to_attempt(f);
+            }
+            fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_YES);
+            fixture_refuse(f, 1, 2000 + round, 900 * MS);
+            fixture_refuse(f, 2, 3000 + round, 900 * MS);
+            fixture_answer_releases(f);
+            if (round < 5) (void)fixture_pass_to_attempt(f);
+        }
+        assert_true(fixture_pass_to_attempt(f) <= 2 * SRTT_US);
+    }
+}
+
+/* The nodes stay, but do not vote, or went away after they had voted: then none that comes back would end a long pause.
+ */
+CORE_TEST(nodes_that_fail_and_a_holder_behind_which_nodes_went_away_are_polled)
+{
+    for (int away = 0; away < 2; away++) {
+        fixture_open_waiting(f, 3, 2, CORE_NEVER);
+        if (away != 0) {
+            fixture_node_state(f, 2, NODE_DOWN);
+            fixture_acquire(f);
+            fixture_answer(f, 0, OP_ACQUIRE, OUTCOME_OTHER);
+            fixture_refuse(f, 1, HOLDER, -1);
+            fixture_node_state(f, 1, NODE_DOWN);
+            fixture_answer_with(f, 0, OP_PEEK,
+                                &(struct core_reply){.outcome = OUTCOME_YES, .holder_id = HOLDER, .ttl_us = -1});
+        } else {
+            fixture_acquire(f);
+            fixture_answers(f, OP_ACQUIRE, "eee");
+        }
+        assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+        assert_in_range(fixture_pass_to_attempt(f), 50 * MS, 100 * MS);
+    }
+}
+
 /* The same contender's key is met twice in a moment, while its owner is about to release it. */
 CORE_TEST(a_contender_that_a_node_names_twice_at_once_is_no_holder)
 {

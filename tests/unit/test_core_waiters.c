@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "fixture.h"
 
 #define LISTENER 0 /* the arbiter */
 #define SRTT_US  ((uint64_t)500)
 
-/* A waiter to which the arbiter reported so many listeners; `seed` tells one from the other. */
-static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
+/* The lease of the holder ends after so long; -1: never. */
+static void open_until(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed,
+                       int64_t ttl_us)
 {
-    struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = -1, .listeners = waiters};
+    struct core_reply refusal = {.outcome = OUTCOME_OTHER, .holder_id = HOLDER, .ttl_us = ttl_us, .listeners = waiters};
 
     fixture_open_waiting(f, n_nodes, quorum, CORE_NEVER);
     f->randoms = seed;
@@ -23,6 +25,12 @@ static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uin
     fixture_round_trip(f, SRTT_US);
     assert_int_equal(core_attempt(f->lock), 1);
     assert_int_equal(core_phase_now(f->lock), CORE_WAITING);
+}
+
+/* A waiter to which the arbiter reported so many listeners; `seed` tells one from the other. */
+static void open_among(struct fixture *f, uint32_t n_nodes, uint32_t quorum, uint32_t waiters, uint8_t seed)
+{
+    open_until(f, n_nodes, quorum, waiters, seed, -1);
 }
 
 /* Of `waiters` that hear of a release, how many ask within this time. */
@@ -49,6 +57,55 @@ CORE_TEST(of_many_waiters_a_few_ask_at_once)
         if (at_once > 7 || soon < 1 || soon > 16) fail_msg("of %u, %u at once, %u soon", waiters, at_once, soon);
     }
     assert_int_equal(ask_within(f, 3, 100 * SRTT_US), 3);
+}
+
+/* Where more than eight are left, half of them ask in the next span. */
+CORE_TEST(all_of_the_last_few_waiters_ask_in_one_span)
+{
+    assert_int_equal(ask_within(f, 15, 5 * SRTT_US), 15);
+    assert_in_range(ask_within(f, 16, 5 * SRTT_US), 1, 15);
+}
+
+/* A few poll as often as one alone. Each draws its pause, also when all know when the lease ends. */
+CORE_TEST(polls_and_the_ends_of_leases_are_spread_by_the_size_of_the_crowd)
+{
+    static const struct {
+        uint32_t waiters;
+        int64_t ttl_us;
+        uint64_t least_us, most_us;
+    } rows[] = {{1, -1, 50 * MS, 100 * MS},
+                {15, -1, 50 * MS, 100 * MS},
+                {30, -1, 750 * MS, 1500 * MS},
+                {1, 20 * MS, 21 * MS, 21 * MS + 4 * SRTT_US},
+                {15, 20 * MS, 21 * MS, 21 * MS + 4 * SRTT_US},
+                {30, 20 * MS, 21 * MS, 1500 * MS}};
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        uint64_t first_us = UINT64_MAX;
+        uint64_t last_us = 0;
+
+        for (uint8_t seed = 0; seed < 40; seed++) {
+            uint64_t pause_us;
+
+            open_until(f, 3, 2, rows[i].waiters, seed, rows[i].ttl_us);
+            pause_us = fixture_pass_to_attempt(f);
+            assert_in_range(pause_us, rows[i].least_us, rows[i].most_us);
+            if (pause_us < first_us) first_us = pause_us;
+            if (pause_us > last_us) last_us = pause_us;
+        }
+        assert_true(last_us - first_us > (rows[i].most_us - rows[i].least_us) / 2);
+    }
+}
+
+/* The lock asks soon anyway; a release that it hears of until then does not put that off. */
+CORE_TEST(a_pause_after_a_release_ends_with_the_poll)
+{
+    for (uint8_t seed = 0; seed < 20; seed++) {
+        open_among(f, 3, 2, 30, seed);
+        fixture_yield(f);
+        fixture_notice(f, LISTENER, HOLDER);
+        if (core_attempt(f->lock) == 1) assert_true(fixture_pass_to_attempt(f) <= 4 * SRTT_US + 1000);
+    }
 }
 
 /* How long after the release, and what may come behind it, one of many asks. */
@@ -139,15 +196,16 @@ CORE_TEST(a_few_that_wait_for_long_ask_all_nodes_at_once)
     assert_in_range(ask_at_once(f, 3, 3, 2 * SRTT_US, false), 1, 19);
 }
 
-/* One node does not vote; an even number of nodes; a quorum of all. */
+/* One node does not vote; an even number of nodes; a quorum of all; a node that owes an answer. */
 CORE_TEST(two_waiters_ask_the_arbiter_where_votes_could_be_split)
 {
-    static const uint32_t n_nodes[] = {3, 4, 3};
-    static const uint32_t quorums[] = {2, 3, 3};
+    static const uint32_t n_nodes[] = {3, 4, 3, 3};
+    static const uint32_t quorums[] = {2, 3, 3, 2};
 
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < LENGTH(n_nodes); i++) {
         open_among(f, n_nodes[i], quorums[i], 2, 1);
         if (i == 0) fixture_node_state(f, 2, NODE_DOWN);
+        if (i == 3) f->lock->nodes[2].doubt.overdue = true;
         fixture_notice(f, LISTENER, HOLDER);
         fixture_expect_alone(f, LISTENER);
     }
