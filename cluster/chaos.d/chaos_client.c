@@ -86,14 +86,12 @@ static int break_rule(const char *rule)
 static int open_client(void)
 {
     struct quorlock_client_options options = {.size = sizeof(options)};
-    char error[256] = "";
+    struct quorlock_error error;
 
     options_of_client(&options, &me.options);
     options.log = log_line;
-    options.error = error;
-    options.error_size = sizeof(error);
-    if (quorlock_client_new(&me.client, me.base, &options) == 0) return 0;
-    (void)fprintf(stderr, "chaos_client: %s\n", error);
+    if (quorlock_client_new(&me.client, me.base, &options, &error) == 0) return 0;
+    (void)fprintf(stderr, "chaos_client: %s\n", error.text);
     return -1;
 }
 

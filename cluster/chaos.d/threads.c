@@ -112,7 +112,7 @@ static bool operate(struct user *user)
     if (asked.wait_ms == 0) asked.wait_ms = QUORLOCK_TRY_ONCE;
     user->subject.key = options.keys[options_draw(&user->seed) % options.n_keys];
     user->lost = false;
-    if (quorlock_sync_lock_new(&user->lock, client, &user->subject.key, 1, &asked, NULL, 0) != 0) return false;
+    if (quorlock_sync_lock_new(&user->lock, client, &user->subject.key, 1, &asked, NULL) != 0) return false;
     quorlock_sync_lock_set_on_lost(user->lock, on_lost, user);
     pthread_mutex_lock(&telling);
     history_say(history_now_us(), "invoke", &user->subject, "%s", "");
@@ -151,14 +151,12 @@ static void log_line(int level, const char *text, void *arg)
 static int open_client(void)
 {
     struct quorlock_client_options asked = {.size = sizeof(asked)};
-    char error[256] = "";
+    struct quorlock_error error;
 
     options_of_client(&asked, &options);
     asked.log = log_line;
-    asked.error = error;
-    asked.error_size = sizeof(error);
-    if (quorlock_sync_client_new(&client, &asked) == 0) return 0;
-    (void)fprintf(stderr, "chaos_threads: %s\n", error);
+    if (quorlock_sync_client_new(&client, &asked, &error) == 0) return 0;
+    (void)fprintf(stderr, "chaos_threads: %s\n", error.text);
     return -1;
 }
 

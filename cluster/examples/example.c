@@ -101,7 +101,7 @@ static void operate(quorlock_sync_client *client, const char *key)
     options.lease_ms = pick_ms(SETTING("LEASE_MS"));
     options.wait_ms = pick_ms(SETTING("WAIT_MS"));
     if (options.wait_ms == 0) options.wait_ms = QUORLOCK_TRY_ONCE;
-    if (quorlock_sync_lock_new(&lock, client, &key, 1, &options, NULL, 0) != 0) exit(1);
+    if (quorlock_sync_lock_new(&lock, client, &key, 1, &options, NULL) != 0) exit(1);
     say("invoke", key, "%s", "");
     if (quorlock_sync_lock_acquire(lock, &result) == 0)
         work(lock, key, result.fence);
@@ -119,7 +119,7 @@ int main(void)
     quorlock_sync_client *client = NULL;
 
     options.max_lease_ms = (uint32_t)strtoul(SETTING("MAX_LEASE_MS"), NULL, 10);
-    if (n_keys == 0 || quorlock_sync_client_new(&client, &options) != 0) return 64;
+    if (n_keys == 0 || quorlock_sync_client_new(&client, &options, NULL) != 0) return 64;
     (void)signal(SIGTERM, on_term);
     srand((unsigned)strtoul(SETTING("SEED"), NULL, 10));
     say("hello", "", ",\"version\":1,\"program\":\"example.c\"");

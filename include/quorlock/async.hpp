@@ -19,11 +19,11 @@ class client
 {
   public:
     client(event_base *base, const client_options &options, errors to = {})
-        : client([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); }, options, to)
+        : client([base](auto **ret, auto... with) { return quorlock_client_new(ret, base, with...); }, options, to)
     {
     }
-    /* On another loop: new_on(quorlock_client **, const quorlock_client_options *) calls quorlock_client_new_on_loop().
-     */
+    /* On another loop: new_on(quorlock_client **, const quorlock_client_options *, quorlock_error *) calls
+     * quorlock_client_new_on_loop(). */
     template <class NewOn>
     client(NewOn new_on, const client_options &options, errors to = {})
         : calls_(std::make_shared<detail::hooks>()), handle_(nullptr, end{})

@@ -244,14 +244,12 @@ inline std::string to_c(const lock_options &options, quorlock_lock_options &c)
 template <class Client, class New> Client *new_client(New make, const client_options &options, hooks &calls, errors to)
 {
     quorlock_client_options c;
-    char text[512] = "";
+    quorlock_error error{};
     const auto nodes = pointers(options.nodes);
     const std::string wrong = to_c(options, nodes, calls, c);
-    c.error = text;
-    c.error_size = sizeof(text);
     Client *made = nullptr;
     if (wrong.empty()) {
-        to(make(&made, &c), text);
+        to(make(&made, &c, &error), error.text);
     } else {
         to(QUORLOCK_ERR_INVAL, wrong.c_str());
     }

@@ -69,7 +69,8 @@ struct quorlock_loop {
 /* quorlock_client_new_on_loop - make a client, as quorlock_client_new, on that loop. Errors: as there; also INVAL if
  * the loop lacks a function, or has a member that this version does not know. */
 QUORLOCK_API int quorlock_client_new_on_loop(quorlock_client **ret, const struct quorlock_loop *loop,
-                                             const struct quorlock_client_options *options);
+                                             const struct quorlock_client_options *options,
+                                             struct quorlock_error *error);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,9 @@
  * - Structs of the library may grow at their end. So arrays are arrays of pointers: result->votes[i]->node.
  * - Structs of the caller begin with `size`. Fill them with zeros and set size = sizeof. A zero means the default. If a
  *   byte that this version does not know is not zero, the call returns INVAL.
- * - Errors. 0 or a negative quorlock_status, here without its prefix. quorlock_client_error() has the text. Once the
- *   client is closed, every function but statistics and metrics returns CLOSED.
+ * - Errors. 0 or a negative quorlock_status, here without its prefix. quorlock_client_error() has the text, or, where
+ *   there is no client, the last argument, a struct quorlock_error; it may be NULL. Once the client is closed, every
+ *   function but statistics and metrics returns CLOSED.
  * - The library prints nothing, has no global state, never ends the process, and raises no SIGPIPE.
  */
 #ifndef QUORLOCK_QUORLOCK_H
@@ -85,6 +86,13 @@ enum quorlock_guard {
 
 enum quorlock_log_level { QUORLOCK_LOG_DEBUG = 0, QUORLOCK_LOG_INFO, QUORLOCK_LOG_WARN, QUORLOCK_LOG_ERROR };
 
+/* Why a call failed. Each call that gets one writes it: the status that it returns, and the text, "" for QUORLOCK_OK.
+ * It has no size, because it never grows. */
+struct quorlock_error {
+    int status;     /* enum quorlock_status */
+    char text[512]; /* in words, without passwords; cut if it is long */
+};
+
 #define QUORLOCK_NODES_MAX            31
 #define QUORLOCK_KEYS_MAX             64
 #define QUORLOCK_KEY_LENGTH_MAX       1024
@@ -149,8 +157,6 @@ struct quorlock_client_options {
     const struct quorlock_allocator *allocator; /* NULL: malloc, realloc, free */
     quorlock_log_cb log;
     void *log_arg;
-    char *error; /* buffer for the text of an error of quorlock_client_new; may be NULL */
-    size_t error_size;
     const char *user, *password; /* for nodes whose address has neither; NULL or "": none */
     /* For rediss:// only. PEM files, which are read again for new connections when they have changed. */
     const char *tls_ca;   /* CA certificates: a file, or a folder as `openssl rehash` makes it; default the system's */
@@ -195,15 +201,16 @@ QUORLOCK_API void quorlock_lock_options_init(struct quorlock_lock_options *optio
 typedef struct quorlock_settings quorlock_settings; /* what environment and configuration files give */
 
 /* quorlock_settings_load - read what the command quorlock reads. NULL for file: QUORLOCK_CONFIG, or the usual files;
- * NULL for set: the one that QUORLOCK_SET or a file names. Any thread. Errors: INVAL, NOMEM, with the text in error,
- * which may be NULL; *ret is untouched then. See quorlock_settings_load(3). */
-QUORLOCK_API int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, char *error,
-                                        size_t error_size);
+ * NULL for set: the one that QUORLOCK_SET or a file names. Any thread. Errors: INVAL, NOMEM; *ret is untouched then.
+ * See quorlock_settings_load(3). */
+QUORLOCK_API int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set,
+                                        struct quorlock_error *error);
 
 /* quorlock_settings_options - fill *options, of which only `size` is set. Change members afterwards. The texts belong
  * to the settings. Any thread. Errors: INVAL (another member is set, or the struct is older than a key of the files).
  * See quorlock_settings_load(3). */
-QUORLOCK_API int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options);
+QUORLOCK_API int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options,
+                                           struct quorlock_error *error);
 
 /* quorlock_settings_free - wipe passwords, and free. Close clients with these options before. NULL is permitted. Any
  * thread. See quorlock_settings_load(3). */
@@ -346,9 +353,9 @@ QUORLOCK_API int quorlock_owner_equals(const char *holder, const char *other);
 
 /* quorlock_client_new - make a client of n_nodes nodes on the caller's base, which must outlive it. NULL for options:
  * as quorlock_settings_load() finds them. An unreachable node is no error. Errors: INVAL, NOMEM, STATE (the system has
- * no random bytes), with the text in options->error; *ret is untouched then. See quorlock_client_new(3). */
+ * no random bytes); *ret is untouched then. See quorlock_client_new(3). */
 QUORLOCK_API int quorlock_client_new(quorlock_client **ret, struct event_base *base,
-                                     const struct quorlock_client_options *options);
+                                     const struct quorlock_client_options *options, struct quorlock_error *error);
 
 typedef void (*quorlock_closed_cb)(void *arg);
 

@@ -114,12 +114,12 @@ inline client_options load(const std::string &set = "", const std::string &file 
 {
     client_options found;
     quorlock_settings *made = nullptr;
-    char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
+    quorlock_error error{};
     const auto name = [](const std::string &given) { return given.empty() ? nullptr : given.c_str(); };
-    if (to(quorlock_settings_load(&made, name(file), name(set), text, sizeof(text)), text)) return found;
+    if (to(quorlock_settings_load(&made, name(file), name(set), &error), error.text)) return found;
     found.settings.reset(made, quorlock_settings_free);
     found.c.size = sizeof(found.c);
-    to(quorlock_settings_options(made, &found.c), "the files give a value that this program cannot have");
+    to(quorlock_settings_options(made, &found.c, &error), error.text);
     return found;
 }
 
@@ -306,9 +306,11 @@ class hold
             detail::refuse(got, QUORLOCK_ERR_INVAL, wrong);
             return nullptr;
         }
-        got.status = of_->door->use([&](quorlock_sync_client *client) {
-            return quorlock_sync_lock_new(&made, client, list.data(), list.size(), &c, got.text, sizeof(got.text));
+        quorlock_error error{};
+        const int status = of_->door->use([&](quorlock_sync_client *client) {
+            return quorlock_sync_lock_new(&made, client, list.data(), list.size(), &c, &error);
         });
+        if (status != 0) detail::refuse(got, status, error.text);
         auto &lost = of_->options.lost;
         if (made != nullptr && lost) quorlock_sync_lock_set_on_lost(made, detail::run_lost, &lost);
         return {made, quorlock_sync_lock_free};
@@ -442,7 +444,7 @@ class candidate
         candidate_options &told = *handle_.get_deleter().told;
         quorlock_candidate_options c = told.c;
         quorlock_sync_candidate *made = nullptr;
-        char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
+        quorlock_error error{};
         c.size = sizeof(c);
         if (told.elected || told.deposed || told.ended) c.arg = &told;
         if (told.elected) c.elected = on_elected;
@@ -454,7 +456,7 @@ class candidate
             to(QUORLOCK_ERR_INVAL, wrong.c_str());
             return;
         }
-        to(quorlock_sync_candidate_new(&made, owner.get(), name.c_str(), &c, text, sizeof(text)), text);
+        to(quorlock_sync_candidate_new(&made, owner.get(), name.c_str(), &c, &error), error.text);
         handle_.reset(made);
     }
     /* stand - wait until the candidate leads, and return the term. Deposed, it stands again by itself. */
@@ -506,7 +508,7 @@ class observer
     {
         quorlock_observer_options c{};
         quorlock_sync_observer *made = nullptr;
-        char text[QUORLOCK_SYNC_TEXT_SIZE] = "";
+        quorlock_error error{};
         c.size = sizeof(c);
         c.changed = on_changed;
         c.arg = handle_.get_deleter().changed.get();
@@ -515,7 +517,7 @@ class observer
             to(QUORLOCK_ERR_INVAL, wrong.c_str());
             return;
         }
-        to(quorlock_sync_observer_new(&made, owner.get(), name.c_str(), &c, text, sizeof(text)), text);
+        to(quorlock_sync_observer_new(&made, owner.get(), name.c_str(), &c, &error), error.text);
         handle_.reset(made);
     }
     quorlock_sync_observer *get() const noexcept { return handle_.get(); }

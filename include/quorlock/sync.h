@@ -57,9 +57,10 @@ struct quorlock_sync_result {
 
 typedef void (*quorlock_sync_lost_cb)(quorlock_sync_lock *, const struct quorlock_loss *, void *arg);
 
-/* quorlock_sync_client_new - make a client with a thread of its own. Errors: as quorlock_client_new, with the text in
- * options->error; also NOMEM if the system has no thread or descriptor left. *ret is untouched then. */
-QUORLOCK_API int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options);
+/* quorlock_sync_client_new - make a client with a thread of its own. Errors: as quorlock_client_new; also NOMEM if the
+ * system has no thread or descriptor left. *ret is untouched then. */
+QUORLOCK_API int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options,
+                                          struct quorlock_error *error);
 
 /* quorlock_sync_client_shutdown - end waiting acquires and stands in all threads with CLOSED, and let no new one begin.
  * Held locks stay held and renewed, and may be extended and released. Does not wait for other threads. Errors: CLOSED.
@@ -79,11 +80,11 @@ QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *clie
 QUORLOCK_API uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *client, uint32_t lease_ms,
                                                               uint32_t renew_ms);
 
-/* quorlock_sync_lock_new - make a lock, as quorlock_lock_new; the text of an error goes to error, which may be NULL.
- * Holds nest by the owner in the options, not by the thread. */
+/* quorlock_sync_lock_new - make a lock, as quorlock_lock_new. Holds nest by the owner in the options, not by the
+ * thread. */
 QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,
-                                        size_t n_keys, const struct quorlock_lock_options *options, char *error,
-                                        size_t error_size);
+                                        size_t n_keys, const struct quorlock_lock_options *options,
+                                        struct quorlock_error *error);
 
 /* quorlock_sync_lock_acquire, _extend, _release, _undo - do as the functions without "sync". They return the status of
  * the result, or the error of the call, without distinction. result may be NULL. */
@@ -184,11 +185,11 @@ QUORLOCK_API int quorlock_sync_client_doctor(quorlock_sync_client *client, quorl
 QUORLOCK_API int quorlock_sync_client_list(quorlock_sync_client *client, const char *pattern, quorlock_list_cb cb,
                                            void *arg);
 
-/* quorlock_sync_candidate_new - make a candidate, as quorlock_candidate_new; the text of an error goes to error,
- * which may be NULL. Callbacks run in the loop's thread; the candidate that they get may only be compared. */
+/* quorlock_sync_candidate_new - make a candidate, as quorlock_candidate_new. Callbacks run in the loop's thread; the
+ * candidate that they get may only be compared. */
 QUORLOCK_API int quorlock_sync_candidate_new(quorlock_sync_candidate **ret, quorlock_sync_client *client,
                                              const char *name, const struct quorlock_candidate_options *options,
-                                             char *error, size_t error_size);
+                                             struct quorlock_error *error);
 
 /* quorlock_sync_candidate_stand - start the candidacy if there is none, and wait until the candidate leads: 0, and the
  * term. Else return why the candidacy ended: CANCELED (another thread resigned or freed it), CLOSED, or the status of
@@ -213,7 +214,7 @@ QUORLOCK_API uint32_t quorlock_sync_candidate_valid_ms(quorlock_sync_candidate *
  */
 QUORLOCK_API int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *client,
                                             const char *name, const struct quorlock_observer_options *options,
-                                            char *error, size_t error_size);
+                                            struct quorlock_error *error);
 QUORLOCK_API void quorlock_sync_observer_free(quorlock_sync_observer *observer);
 
 /* quorlock_sync_candidate_term - return the term in which the candidate leads; 0: it does not lead. Read it after

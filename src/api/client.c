@@ -79,7 +79,7 @@ static int copy_label(struct runtime *runtime, const char *label)
 }
 
 /* copy_options - copy the options that are used after the call, and clear the others. */
-static int copy_options(struct runtime *runtime, struct caller_error *error)
+static int copy_options(struct runtime *runtime, struct quorlock_error *error)
 {
     struct quorlock_client_options *options = &runtime->options;
     int status = nodes_parse(runtime, options->nodes, error);
@@ -96,11 +96,10 @@ static int copy_options(struct runtime *runtime, struct caller_error *error)
     options->nodes = NULL;
     options->user = options->password = NULL;
     options->tls_ca = options->tls_cert = options->tls_key = options->tls_name = NULL;
-    options->error = NULL;
     return 0;
 }
 
-static int client_build(struct quorlock_client *client, struct caller_error *error)
+static int client_build(struct quorlock_client *client, struct quorlock_error *error)
 {
     struct runtime *runtime = &client->runtime;
     int status;
@@ -123,7 +122,7 @@ static int client_build(struct quorlock_client *client, struct caller_error *err
 
 /* client_make - make a client; `buggify` is the seed if the options have none. */
 static int client_make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                       struct expiry_clock *clock, uint64_t buggify, struct caller_error *error)
+                       struct expiry_clock *clock, uint64_t buggify, struct quorlock_error *error)
 {
     struct quorlock_client_options options;
     struct quorlock_client *client;
@@ -152,31 +151,25 @@ static int client_make(quorlock_client **ret, const struct system *system, const
     return status;
 }
 
-static int client_report(int status, const struct quorlock_client_options *given, const struct caller_error *error)
-{
-    if (status != 0) caller_report(given, error->text[0] != '\0' ? error->text : quorlock_status_text(status));
-    return status;
-}
-
 int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                  struct expiry_clock *clock)
+                  struct expiry_clock *clock, struct quorlock_error *ret_error)
 {
-    struct caller_error error = {""};
+    struct quorlock_error error = {.text = ""};
 
-    return client_report(client_make(ret, system, given, clock, 0, &error), given, &error);
+    return caller_report(ret_error, client_make(ret, system, given, clock, 0, &error), error.text);
 }
 
 /* ---- the public API ---- */
 
 /* new_of_settings - make a client with the options that environment and files give. */
 static int new_of_settings(quorlock_client **ret, const struct system *system, struct expiry_clock *clock,
-                           uint64_t buggify, struct caller_error *error)
+                           uint64_t buggify, struct quorlock_error *error)
 {
     struct quorlock_client_options options = {.size = sizeof(options)};
     quorlock_settings *settings = NULL;
-    int status = quorlock_settings_load(&settings, NULL, NULL, error->text, sizeof(error->text));
+    int status = quorlock_settings_load(&settings, NULL, NULL, error);
 
-    if (status == 0) status = quorlock_settings_options(settings, &options);
+    if (status == 0) status = quorlock_settings_options(settings, &options, error);
     if (status == 0) status = client_make(ret, system, &options, clock, buggify, error);
     if (status == 0) {
         (*ret)->settings = settings;
@@ -188,38 +181,43 @@ static int new_of_settings(quorlock_client **ret, const struct system *system, s
 
 /* new_in_environment - make a client; QUORLOCK_BUGGIFY in the environment may give a seed. */
 static int new_in_environment(quorlock_client **ret, const struct system *system,
-                              const struct quorlock_client_options *given, struct expiry_clock *clock)
+                              const struct quorlock_client_options *given, struct expiry_clock *clock,
+                              struct quorlock_error *ret_error)
 {
-    struct caller_error error = {""};
+    struct quorlock_error error = {.text = ""};
     uint64_t buggify = 0;
     int status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
 
-    if (status == 0 && given == NULL) return new_of_settings(ret, system, clock, buggify, &error);
-    if (status == 0) status = client_make(ret, system, given, clock, buggify, &error);
-    return client_report(status, given, &error);
+    if (status == 0 && given == NULL) {
+        status = new_of_settings(ret, system, clock, buggify, &error);
+    } else if (status == 0) {
+        status = client_make(ret, system, given, clock, buggify, &error);
+    }
+    return caller_report(ret_error, status, error.text);
 }
 
 int client_new_shown(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given,
-                     struct expiry_clock *clock)
+                     struct expiry_clock *clock, struct quorlock_error *error)
 {
     const struct system system = system_libevent(base, NULL);
 
     if (ret == NULL || base == NULL) {
-        caller_report(given, ret == NULL ? "ret is NULL: there is no place for the client"
+        return caller_report(error, QUORLOCK_ERR_INVAL,
+                             ret == NULL ? "ret is NULL: there is no place for the client"
                                          : "base is NULL: an event_base is required");
-        return QUORLOCK_ERR_INVAL;
     }
-    return new_in_environment(ret, &system, given, clock);
+    return new_in_environment(ret, &system, given, clock, error);
 }
 
-int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given)
+int quorlock_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *given,
+                        struct quorlock_error *error)
 {
-    return client_new_shown(ret, base, given, NULL);
+    return client_new_shown(ret, base, given, NULL, error);
 }
 
 /* check_loop - copy the loop, and check that all functions are there, and that its size has none that we do not know.
  */
-static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *given, struct caller_error *error)
+static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *given, struct quorlock_error *error)
 {
     int status;
 
@@ -236,19 +234,16 @@ static int check_loop(struct quorlock_loop *ret, const struct quorlock_loop *giv
 }
 
 int quorlock_client_new_on_loop(quorlock_client **ret, const struct quorlock_loop *given,
-                                const struct quorlock_client_options *options)
+                                const struct quorlock_client_options *options, struct quorlock_error *ret_error)
 {
-    struct caller_error error = {"ret is NULL: there is no place for the client"};
+    struct quorlock_error error = {.text = "ret is NULL: there is no place for the client"};
     struct quorlock_loop loop;
     struct system system;
     int status = ret == NULL ? QUORLOCK_ERR_INVAL : check_loop(&loop, given, &error);
 
-    if (status != 0) {
-        caller_report(options, error.text);
-        return status;
-    }
+    if (status != 0) return caller_report(ret_error, status, error.text);
     system = system_os(&loop, NULL);
-    return new_in_environment(ret, &system, options, NULL);
+    return new_in_environment(ret, &system, options, NULL, ret_error);
 }
 
 int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *arg)

@@ -15,9 +15,9 @@
  * NULL in client_new_on.
  */
 int client_new_on(quorlock_client **ret, const struct system *, const struct quorlock_client_options *,
-                  struct expiry_clock *clock);
+                  struct expiry_clock *clock, struct quorlock_error *);
 int client_new_shown(quorlock_client **ret, struct event_base *, const struct quorlock_client_options *,
-                     struct expiry_clock *clock);
+                     struct expiry_clock *clock, struct quorlock_error *);
 /* client_log_from - log only lines of that level or a higher one. */
 void client_log_from(quorlock_client *, int level);
 /* client_show_lock, client_show_candidate - write the validity to *shown from now on, until the object is freed or its

@@ -36,7 +36,7 @@ static bool is_label_name(const char *name)
            strlen(name) <= LABEL_NAME_MAX && strspn(name, LABEL_LETTERS) == strlen(name);
 }
 
-static int api_metrics_check_label(const char *name, const char *value, struct caller_error *error)
+static int api_metrics_check_label(const char *name, const char *value, struct quorlock_error *error)
 {
     if (name == NULL && value == NULL) return 0;
     if (name == NULL || value == NULL) {
@@ -56,7 +56,7 @@ static int api_metrics_check_label(const char *name, const char *value, struct c
 }
 
 int metrics_options(struct quorlock_metrics_options *ret, const struct quorlock_metrics_options *given,
-                    struct caller_error *error)
+                    struct quorlock_error *error)
 {
     int status;
 

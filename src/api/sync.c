@@ -464,10 +464,9 @@ static void undo_client(quorlock_sync_client *sync)
     event_base_dispatch(sync->base);
 }
 
-static int fail_open(const struct quorlock_client_options *options)
+static int fail_open(struct quorlock_error *error)
 {
-    caller_report(options, "cannot start the loop: out of memory, descriptors or threads");
-    return QUORLOCK_ERR_NOMEM;
+    return caller_report(error, QUORLOCK_ERR_NOMEM, "cannot start the loop: out of memory, descriptors or threads");
 }
 
 /* Make a client without a loop; NULL: out of memory. */
@@ -486,31 +485,29 @@ static quorlock_sync_client *sync_make(void)
     return NULL;
 }
 
-int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options)
+int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_client_options *options,
+                             struct quorlock_error *error)
 {
     struct quorlock_client_options copy;
     quorlock_sync_client *sync;
     int status;
 
-    if (ret == NULL) {
-        caller_report(options, "ret is NULL: there is no place for the client");
-        return QUORLOCK_ERR_INVAL;
-    }
+    if (ret == NULL) return sync_no_place("client", error);
     sync = sync_make();
-    if (sync == NULL) return fail_open(options);
+    if (sync == NULL) return fail_open(error);
     status = open_base(sync);
     if (status != 0) {
-        status = fail_open(options);
+        status = fail_open(error);
         goto failed;
     }
     options = sync_events_options(&sync->events, options, &copy);
-    status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock);
+    status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock, error);
     if (status != 0) goto failed;
     /* Until somebody wants events, warnings are kept for them, and the rest is not even written. */
     if (options == &copy && copy.log_arg == &sync->events) client_log_from(sync->client, QUORLOCK_LOG_WARN);
     status = sync_start_thread(sync);
     if (status != 0) {
-        status = fail_open(options);
+        status = fail_open(error);
         undo_client(sync);
         goto failed;
     }
@@ -588,7 +585,7 @@ static int check_result(const struct quorlock_sync_result *given)
 {
     /* The size of the struct in the first release. It never changes, even when members are added. */
     size_t least = offsetof(struct quorlock_sync_result, token) + QUORLOCK_SYNC_TOKEN_SIZE;
-    struct caller_error error;
+    struct quorlock_error error;
 
     if (given == NULL) return 0;
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_sync_result", &error);
@@ -611,26 +608,24 @@ static int call(struct job *job, struct quorlock_sync_result *result)
 }
 
 int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *sync, const char *const *keys, size_t n_keys,
-                           const struct quorlock_lock_options *options, char *error, size_t error_size)
+                           const struct quorlock_lock_options *options, struct quorlock_error *error)
 {
     quorlock_sync_lock *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct new_job call = {
         .job = {.run = sync_run_new, .sync = sync, .lock = handle}, .keys = keys, .n_keys = n_keys, .options = options};
-    const struct quorlock_sync_result *result = &call.job.result;
 
-    if (ret == NULL) return sync_no_place("lock", error, error_size);
+    if (ret == NULL) return sync_no_place("lock", error);
     if (handle == NULL) {
         (void)sync_refuse(&call.job, QUORLOCK_ERR_NOMEM, quorlock_status_text(QUORLOCK_ERR_NOMEM));
         goto failed;
     }
     if (sync_call(&call.job) != 0) goto failed;
     *ret = handle;
-    return 0;
+    return caller_report(error, 0, "");
 failed:
     if (handle != NULL) free(handle->loss);
     free(handle);
-    if (error != NULL && error_size > 0) snprintf(error, error_size, "%s", result->text);
-    return result->status;
+    return caller_report(error, call.job.result.status, call.job.result.text);
 }
 
 int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
@@ -682,15 +677,16 @@ int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const s
     const struct quorlock_lock_options defaults = {.size = sizeof(defaults)};
     struct quorlock_sync_result last = {.size = sizeof(last)};
     quorlock_sync_lock *lock = NULL;
+    struct quorlock_error error;
     int status;
 
     if (fn == NULL || check_result(result) != 0) return QUORLOCK_ERR_INVAL;
-    status = quorlock_sync_lock_new(&lock, sync, &key, 1, options != NULL ? options : &defaults, last.text,
-                                    sizeof(last.text));
+    status = quorlock_sync_lock_new(&lock, sync, &key, 1, options != NULL ? options : &defaults, &error);
     if (status == 0) {
         status = quorlock_sync_lock_acquire(lock, &last);
     } else {
         last.status = status;
+        snprintf(last.text, sizeof(last.text), "%s", error.text);
     }
     if (status == 0) {
         bool kept;

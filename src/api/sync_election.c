@@ -41,18 +41,12 @@ struct quorlock_sync_observer {
     struct sync_event *changed;            /* NULL: the client has no events */
 };
 
-static void write_error(const struct job *job, char *error, size_t size)
-{
-    if (error != NULL && size > 0) snprintf(error, size, "%s", job->result.text);
-}
-
-/* run_job - run the job; if it fails, write the error and return the status. */
-static int run_job(struct job *job, char *error, size_t size)
+/* run_job - run the job, and report its end; return the status. */
+static int run_job(struct job *job, struct quorlock_error *error)
 {
     int status = sync_call(job);
 
-    if (status != 0) write_error(job, error, size);
-    return status;
+    return caller_report(error, status, job->result.text);
 }
 
 /* ---- events of a candidate, in the loop's thread ---- */
@@ -203,7 +197,7 @@ static void sync_election_run_new(struct job *job)
     quorlock_sync_candidate *handle = job->candidate;
     const struct quorlock_candidate_options *given = call->options;
     struct quorlock_candidate_options options = {.size = sizeof(options)};
-    struct caller_error error;
+    struct quorlock_error error;
     int status = sync_refuse_new(job);
 
     if (status == 0 && given != NULL) {
@@ -319,21 +313,19 @@ void sync_election_shutdown(quorlock_sync_client *sync)
 /* ---- candidates ---- */
 
 int quorlock_sync_candidate_new(quorlock_sync_candidate **ret, quorlock_sync_client *sync, const char *name,
-                                const struct quorlock_candidate_options *options, char *error, size_t error_size)
+                                const struct quorlock_candidate_options *options, struct quorlock_error *error)
 {
     quorlock_sync_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct candidate_job call = {
         .job = {.run = sync_election_run_new, .sync = sync, .candidate = handle}, .name = name, .options = options};
 
-    if (ret == NULL) return sync_no_place("candidate", error, error_size);
+    if (ret == NULL) return sync_no_place("candidate", error);
     if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
         free(handle);
-        (void)sync_refuse(&call.job, QUORLOCK_ERR_NOMEM, quorlock_status_text(QUORLOCK_ERR_NOMEM));
-        write_error(&call.job, error, error_size);
-        return QUORLOCK_ERR_NOMEM;
+        return caller_report(error, QUORLOCK_ERR_NOMEM, "");
     }
     handle->sync = sync;
-    if (run_job(&call.job, error, error_size) != 0) {
+    if (run_job(&call.job, error) != 0) {
         sync_election_destroy(handle);
         return call.job.result.status;
     }
@@ -374,7 +366,7 @@ int quorlock_sync_candidate_stand(quorlock_sync_candidate *candidate, uint64_t *
     struct wait_job call = {
         .job = {.run = run_stand, .sync = sync_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
-    int status = run_job(&call.job, NULL, 0);
+    int status = sync_call(&call.job);
 
     if (status != 0) return status;
     status = await(&call, true, &term);
@@ -387,7 +379,7 @@ int quorlock_sync_candidate_resign(quorlock_sync_candidate *candidate)
     struct wait_job call = {
         .job = {.run = run_resign, .sync = sync_election_client_of(candidate), .candidate = candidate}};
     uint64_t term = 0;
-    int status = run_job(&call.job, NULL, 0);
+    int status = sync_call(&call.job);
 
     return status != 0 ? status : await(&call, false, &term);
 }
@@ -442,7 +434,7 @@ static void put_leader(quorlock_observer *observer, const struct quorlock_leader
 static const struct quorlock_observer_options *with_event(quorlock_sync_observer *handle,
                                                           const struct quorlock_observer_options *given)
 {
-    struct caller_error error;
+    struct quorlock_error error;
 
     /* What is wrong with the options is reported by who uses them. */
     if (!sync_events_on(&handle->sync->events) || given == NULL ||
@@ -490,20 +482,18 @@ static void run_observe(struct job *job)
 }
 
 int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *sync, const char *name,
-                               const struct quorlock_observer_options *options, char *error, size_t error_size)
+                               const struct quorlock_observer_options *options, struct quorlock_error *error)
 {
     quorlock_sync_observer *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct observer_job call = {
         .job = {.run = run_observe, .sync = sync}, .observer = handle, .name = name, .options = options};
 
-    if (ret == NULL) return sync_no_place("observer", error, error_size);
+    if (ret == NULL) return sync_no_place("observer", error);
     if (handle == NULL) {
-        (void)sync_refuse(&call.job, QUORLOCK_ERR_NOMEM, quorlock_status_text(QUORLOCK_ERR_NOMEM));
-        write_error(&call.job, error, error_size);
-        return QUORLOCK_ERR_NOMEM;
+        return caller_report(error, QUORLOCK_ERR_NOMEM, "");
     }
     handle->sync = sync;
-    if (run_job(&call.job, error, error_size) != 0) {
+    if (run_job(&call.job, error) != 0) {
         free(handle->changed);
         free(handle);
         return call.job.result.status;

@@ -141,7 +141,7 @@ const struct quorlock_client_options *sync_events_options(struct sync_events *ev
                                                           const struct quorlock_client_options *given,
                                                           struct quorlock_client_options *copy)
 {
-    struct caller_error error;
+    struct quorlock_error error;
 
     /* What is wrong with the options is reported by who uses them. */
     if (given == NULL || caller_copy(copy, sizeof(*copy), given, given->size, "quorlock_client_options", &error) != 0)
@@ -201,7 +201,7 @@ static int check_event(const struct quorlock_event *given)
 {
     /* The size of the struct in the first release. It never changes, even when members are added. */
     size_t least = offsetof(struct quorlock_event, token) + QUORLOCK_SYNC_TOKEN_SIZE;
-    struct caller_error error;
+    struct quorlock_error error;
 
     if (given == NULL) return QUORLOCK_ERR_INVAL;
     return caller_check(least, sizeof(*given), given, given->size, "quorlock_event", &error);

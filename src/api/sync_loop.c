@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/caller.h"
+
 #define MS 1000u
 
 /* ---- life ---- */
@@ -249,8 +251,10 @@ void sync_fail(struct job *job, int status)
     sync_done(job);
 }
 
-int sync_no_place(const char *what, char *error, size_t error_size)
+int sync_no_place(const char *what, struct quorlock_error *ret_error)
 {
-    if (error != NULL && error_size > 0) snprintf(error, error_size, "ret is NULL: there is no place for the %s", what);
-    return QUORLOCK_ERR_INVAL;
+    struct quorlock_error error;
+    int status = caller_fail(&error, QUORLOCK_ERR_INVAL, "ret is NULL: there is no place for the %s", what);
+
+    return caller_report(ret_error, status, error.text);
 }

@@ -102,8 +102,8 @@ void sync_join(quorlock_sync_client *);
 void sync_leave(quorlock_sync_client *);
 /* sync_valid_ms - return the validity that is left. Any thread. */
 uint32_t sync_valid_ms(quorlock_sync_client *, const struct expiry *);
-/* sync_no_place - write the error that `ret` is NULL, and return INVAL; `what` names the object. */
-int sync_no_place(const char *what, char *error, size_t error_size);
+/* sync_no_place - report that `ret` is NULL, and return INVAL; `what` names the object. */
+int sync_no_place(const char *what, struct quorlock_error *);
 /*
  * sync_on_wake   - run all jobs; the callback of the wake event
  * sync_take_jobs - move all jobs from the queue to `taken`

@@ -7,18 +7,19 @@
 
 #define STRUCT_SIZE_MAX 4096u
 
-int caller_fail(struct caller_error *error, int status, const char *format, ...)
+int caller_fail(struct quorlock_error *error, int status, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     vsnprintf(error->text, sizeof(error->text), format, args);
     va_end(args);
+    error->status = status;
     return status;
 }
 
 int caller_check(size_t least, size_t known, const void *given, size_t size, const char *what,
-                 struct caller_error *error)
+                 struct quorlock_error *error)
 {
     const unsigned char *bytes = given;
 
@@ -35,7 +36,7 @@ int caller_check(size_t least, size_t known, const void *given, size_t size, con
     return 0;
 }
 
-int caller_copy(void *ret, size_t known, const void *given, size_t size, const char *what, struct caller_error *error)
+int caller_copy(void *ret, size_t known, const void *given, size_t size, const char *what, struct quorlock_error *error)
 {
     int status = caller_check(sizeof(size_t), known, given, size, what, error);
 
@@ -45,11 +46,11 @@ int caller_copy(void *ret, size_t known, const void *given, size_t size, const c
     return 0;
 }
 
-/* A size of 0 was forgotten by the caller. That is itself the error to report, so the buffer is used then, too. */
-void caller_report(const struct quorlock_client_options *given, const char *text)
+int caller_report(struct quorlock_error *ret, int status, const char *text)
 {
-    size_t end = offsetof(struct quorlock_client_options, error_size) + sizeof(given->error_size);
-
-    if (given == NULL || (given->size != 0 && given->size < end) || given->error == NULL) return;
-    if (given->error_size > 0) snprintf(given->error, given->error_size, "%s", text);
+    if (ret == NULL) return status;
+    if (*text == '\0') text = quorlock_status_text(status);
+    ret->status = status;
+    snprintf(ret->text, sizeof(ret->text), "%s", status != 0 ? text : "");
+    return status;
 }

@@ -105,7 +105,7 @@ struct session {
     int status; /* exit status */
     bool closed;
     unsigned waits_left; /* without -v: how many more lines about waiting locks are printed; at first no limit */
-    char error[512];     /* why session_try failed */
+    struct quorlock_error error; /* why session_try failed */
 };
 
 /* session_try - do as session_open, without a message: 0, or a status of the library. */

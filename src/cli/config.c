@@ -128,7 +128,7 @@ static int try_value(const struct config_item *item, char *error, size_t error_s
 
     text_clear(&wrong); /* sources_check has found none */
     if (status == 0) status = session_try(&session, &scratch);
-    if (status != 0) snprintf(error, error_size, "%s", session.error);
+    if (status != 0) snprintf(error, error_size, "%s", session.error.text);
     if (status == 0) session_close(&session);
     return status;
 }
@@ -168,7 +168,7 @@ static int check_force(const struct settings *settings)
 static int check_values(const struct settings *settings)
 {
     static const char *const keys[] = {"nodes", "user", "password", "label", "set-name"};
-    char error[sizeof(((struct session *)NULL)->error)];
+    char error[sizeof(((struct session *)NULL)->error.text)];
     const struct sources *sources = settings->sources;
 
     /* If no client can be made at all, the files are not the reason. */

@@ -288,7 +288,7 @@ static void cli_doctor_done(int status, const struct quorlock_doctor_report *rep
 static bool take_twin(struct doctor *doctor, char *list)
 {
     static const char and[] = " and ", same[] = " are the same server, ";
-    const char *second = strstr(doctor->session.error, and), *name = strstr(doctor->session.error, same);
+    const char *second = strstr(doctor->session.error.text, and), *name = strstr(doctor->session.error.text, same);
     unsigned long index = second != NULL ? strtoul(second + strlen(and), NULL, 10) : 0;
     char *comma = list, *end;
 
@@ -315,7 +315,7 @@ static int open_session(struct doctor *doctor, const char *nodes)
     do {
         status = session_try(&doctor->session, &doctor->settings);
     } while (status == QUORLOCK_ERR_INVAL && take_twin(doctor, list));
-    if (status != 0) say("%s", doctor->session.error);
+    if (status != 0) say("%s", doctor->session.error.text);
     if (status == QUORLOCK_ERR_INVAL) session_blame(&doctor->settings);
     explicit_bzero(list, strlen(nodes)); /* it may have passwords */
     free(list);

@@ -120,16 +120,14 @@ static int make_client(struct session *session)
     options.size = sizeof(options);
     options.log = log_line;
     options.log_arg = session;
-    options.error = session->error;
-    options.error_size = sizeof(session->error);
     session_make_label(label);
     if (options.owner_label == NULL) options.owner_label = label;
-    status = credentials_read(&credentials, values, session->error, sizeof(session->error));
+    status = credentials_read(&credentials, values, session->error.text, sizeof(session->error.text));
     /* A unit starts its service again: somebody may just be writing the file, or giving it to the service's user. */
     if (status == QUORLOCK_ERR_INVAL && session->settings->command != NULL) status = QUORLOCK_ERR_AUTH;
     credentials_give(&options, &credentials, values);
     values_nodes(&options, nodes, list);
-    if (status == 0) status = quorlock_client_new(&session->client, session->base, &options);
+    if (status == 0) status = quorlock_client_new(&session->client, session->base, &options, &session->error);
     /* These may have passwords; the library has its own copies. */
     credentials_wipe(&credentials);
     explicit_bzero(list, strlen(values->nodes));
@@ -173,8 +171,8 @@ int session_try(struct session *session, const struct settings *settings)
     *session = (struct session){.settings = settings, .base = make_loop(), .waits_left = UINT_MAX};
     if (session->base != NULL) status = make_client(session);
     if (status == 0) return 0;
-    if (session->error[0] == '\0')
-        snprintf(session->error, sizeof(session->error), "%s",
+    if (session->error.text[0] == '\0')
+        snprintf(session->error.text, sizeof(session->error.text), "%s",
                  session->base == NULL ? no_loop : quorlock_status_text(status));
     if (session->base != NULL) event_base_free(session->base);
     session->base = NULL;
@@ -197,7 +195,7 @@ int session_open(struct session *session, const struct settings *settings)
 {
     int status = session_try(session, settings);
 
-    if (status != 0) say("%s", session->error);
+    if (status != 0) say("%s", session->error.text);
     if (status == QUORLOCK_ERR_INVAL || status == QUORLOCK_ERR_AUTH) session_blame(settings);
     return session_exit(status);
 }

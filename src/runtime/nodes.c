@@ -305,12 +305,12 @@ int nodes_send(struct runtime *runtime, struct node_request *node_request, struc
     return result;
 }
 
-int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_error *error)
+int nodes_parse(struct runtime *runtime, const char *const *uris, struct quorlock_error *error)
 {
     struct runtime_node *nodes = runtime->nodes;
 
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        char wrong[CALLER_ERROR_SIZE];
+        char wrong[sizeof(error->text)];
         int status;
 
         if (uris[i] == NULL) return caller_fail(error, QUORLOCK_ERR_INVAL, "nodes[%u] is NULL", i);
@@ -330,7 +330,7 @@ int nodes_parse(struct runtime *runtime, const char *const *uris, struct caller_
     return 0;
 }
 
-int nodes_open_tls(struct runtime *runtime, struct caller_error *error)
+int nodes_open_tls(struct runtime *runtime, struct quorlock_error *error)
 {
     const struct quorlock_client_options *options = &runtime->options;
     const struct tls_config config = {options->tls_ca, options->tls_cert, options->tls_key, options->tls_name, on_log,

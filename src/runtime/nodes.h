@@ -45,9 +45,9 @@ struct requester {
 };
 
 /* nodes_parse - read the addresses. Returns 0, or a status with its text in error. */
-int nodes_parse(struct runtime *, const char *const *uris, struct caller_error *error);
+int nodes_parse(struct runtime *, const char *const *uris, struct quorlock_error *error);
 /* nodes_open_tls - read the certificates if an address asks for TLS. Returns 0, or a status with its text in error. */
-int nodes_open_tls(struct runtime *, struct caller_error *error);
+int nodes_open_tls(struct runtime *, struct quorlock_error *error);
 /* nodes_close_tls - free them. No node, subscriber or examination may be left. */
 void nodes_close_tls(struct runtime *);
 /*

@@ -29,14 +29,14 @@
 #define RENEW_GRID_PART          64u           /* of the time between two renewals */
 #define RENEW_GRID_US_MAX        WHEEL_SLOT_US /* renewals are due when a slot of the wheel begins */
 
-static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct caller_error *error)
+static int check_range(const char *name, uint64_t value, uint64_t least, uint64_t most, struct quorlock_error *error)
 {
     if (value >= least && value <= most) return 0;
     return REFUSE(error, "%s is %llu: it must be %llu to %llu", name, (unsigned long long)value,
                   (unsigned long long)least, (unsigned long long)most);
 }
 
-static int check_ranges(const struct quorlock_client_options *options, struct caller_error *error)
+static int check_ranges(const struct quorlock_client_options *options, struct quorlock_error *error)
 {
     const struct {
         const char *name;
@@ -64,7 +64,7 @@ static void options_fill(uint32_t *value, uint32_t otherwise)
     assert(*value != 0);
 }
 
-static int check_kinds(const struct quorlock_client_options *options, struct caller_error *error)
+static int check_kinds(const struct quorlock_client_options *options, struct quorlock_error *error)
 {
     if (options->policy != QUORLOCK_POLICY_MAJORITY && options->policy != QUORLOCK_POLICY_ALL) {
         return REFUSE(error, "policy is %d: it must be QUORLOCK_POLICY_MAJORITY or QUORLOCK_POLICY_ALL",
@@ -81,7 +81,7 @@ static int check_kinds(const struct quorlock_client_options *options, struct cal
 }
 
 /* what: "the owner label", for messages. */
-static int options_check_label(const char *what, const char *label, struct caller_error *error)
+static int options_check_label(const char *what, const char *label, struct quorlock_error *error)
 {
     if (label != NULL && strlen(label) > OPTIONS_LABEL_MAX) {
         return REFUSE(error, "%s has %zu characters: at most %d", what, strlen(label), OPTIONS_LABEL_MAX);
@@ -94,7 +94,7 @@ static int options_check_label(const char *what, const char *label, struct calle
     return 0;
 }
 
-static int check_texts(const struct quorlock_client_options *options, struct caller_error *error)
+static int check_texts(const struct quorlock_client_options *options, struct quorlock_error *error)
 {
     int status = options_check_label("the owner label", options->owner_label, error);
 
@@ -111,7 +111,7 @@ static int check_texts(const struct quorlock_client_options *options, struct cal
     return 0;
 }
 
-static int check_tls(const struct quorlock_client_options *options, struct caller_error *error)
+static int check_tls(const struct quorlock_client_options *options, struct quorlock_error *error)
 {
     const struct {
         const char *name, *value;
@@ -132,7 +132,7 @@ static int check_tls(const struct quorlock_client_options *options, struct calle
     return 0;
 }
 
-static int check_allocator(const struct quorlock_allocator *given, struct caller_error *error)
+static int check_allocator(const struct quorlock_allocator *given, struct quorlock_error *error)
 {
     struct quorlock_allocator hooks;
     int status;
@@ -146,7 +146,7 @@ static int check_allocator(const struct quorlock_allocator *given, struct caller
 }
 
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
-                   struct caller_error *error)
+                   struct quorlock_error *error)
 {
     struct quorlock_client_options options;
     int status;
@@ -181,7 +181,7 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     return 0;
 }
 
-int options_buggify(uint64_t *ret, const char *text, struct caller_error *error)
+int options_buggify(uint64_t *ret, const char *text, struct quorlock_error *error)
 {
     uint64_t seed = 0;
 
@@ -207,7 +207,7 @@ uint32_t options_quorum(int policy, uint32_t n_nodes)
 }
 
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
-                      struct caller_error *error)
+                      struct quorlock_error *error)
 {
     int status = 0;
 
@@ -239,7 +239,7 @@ static bool is_reserved(const char *prefix, const char *key)
     return strncmp(key, reserved, strlen(reserved)) == 0;
 }
 
-int options_key(const char *key, const struct quorlock_client_options *client, struct caller_error *error)
+int options_key(const char *key, const struct quorlock_client_options *client, struct quorlock_error *error)
 {
     size_t length = key == NULL ? 0 : strlen(key);
     size_t prefix = client->key_prefix == NULL ? 0 : strlen(client->key_prefix);
@@ -259,7 +259,7 @@ int options_key(const char *key, const struct quorlock_client_options *client, s
 }
 
 static int options_check_keys(const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                              struct caller_error *error)
+                              struct quorlock_error *error)
 {
     if (keys == NULL || n_keys == 0) {
         return REFUSE(error, "no key: a lock needs one");
@@ -279,7 +279,7 @@ static int options_check_keys(const struct quorlock_client_options *client, cons
     return 0;
 }
 
-static int check_owner(const char *owner, struct caller_error *error)
+static int check_owner(const char *owner, struct quorlock_error *error)
 {
     size_t length = owner != NULL ? strnlen(owner, QUORLOCK_OWNER_LENGTH_MAX + 1) : 1;
 
@@ -293,7 +293,7 @@ static int check_owner(const char *owner, struct caller_error *error)
 }
 
 static int check_lock_label(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
-                            struct caller_error *error)
+                            struct quorlock_error *error)
 {
     if (options->label == NULL) return 0;
     if (*options->label == '\0') return REFUSE(error, "the label is empty: give it a text, or leave it out");
@@ -304,7 +304,7 @@ static int check_lock_label(const struct quorlock_lock_options *options, const s
     return options_check_label("the label", options->label, error);
 }
 
-int options_advertise(const char *text, struct caller_error *error)
+int options_advertise(const char *text, struct quorlock_error *error)
 {
     if (text == NULL) return 0;
     if (*text == '\0') return REFUSE(error, "the advertised text is empty: give it a text, or leave it out");
@@ -355,7 +355,7 @@ uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client
     return (uint32_t)(margin_max_us(&config, node_timeout_us) / MS);
 }
 
-static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct caller_error *error)
+static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct quorlock_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);
     uint64_t margin_us = config->holder.lost_margin_us;
@@ -394,7 +394,7 @@ static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, 
 /* Each renewal of a lock renews its counter, too. A counter with a shorter life than the lease could expire while the
  * lock is held, and the next token might be lower. */
 static int check_fence_ttl(const struct quorlock_lock_options *options, uint32_t max_lease_ms,
-                           struct caller_error *error)
+                           struct quorlock_error *error)
 {
     if (options->fence_ttl_ms == 0 || options->fence_ttl_ms >= max_lease_ms) return 0;
     return REFUSE(error,
@@ -403,7 +403,7 @@ static int check_fence_ttl(const struct quorlock_lock_options *options, uint32_t
 }
 
 static int check_min_valid(const struct core_config *config, const struct quorlock_lock_options *options,
-                           struct caller_error *error)
+                           struct quorlock_error *error)
 {
     uint64_t useful_us = validity_sub(
         config->lease_us, validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us));
@@ -424,7 +424,7 @@ static uint64_t mask_of(size_t n_keys)
 
 /* Rule 10.4. The lease covers the keep time: after the death of its owner nobody else keeps the keys. */
 static int check_keep(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
-                      struct caller_error *error)
+                      struct quorlock_error *error)
 {
     uint32_t keep_ms = options->keep_ms;
     uint32_t most_ms = client->max_lease_ms;
@@ -449,7 +449,7 @@ static int check_keep(const struct quorlock_lock_options *options, const struct 
 }
 
 static int check_fair(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
-                      struct caller_error *error)
+                      struct quorlock_error *error)
 {
     if (options->fair == 0 || client->dialect != QUORLOCK_DIALECT_REDISSON) return 0;
     return caller_fail(error, QUORLOCK_ERR_UNSUPPORTED,
@@ -466,7 +466,7 @@ static uint32_t default_lease_ms(uint32_t keep_ms, uint32_t most_ms)
 
 /* Check permits, shared keys and the keep time. */
 static int options_check_mode(const struct quorlock_lock_options *options, const struct quorlock_client_options *client,
-                              size_t n_keys, struct caller_error *error)
+                              size_t n_keys, struct quorlock_error *error)
 {
     uint64_t keys = mask_of(n_keys);
     int status = check_keep(options, client, error);
@@ -528,7 +528,7 @@ uint64_t options_wait_us(uint32_t wait_ms)
 /* Rule 4.6. */
 int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_options,
                  const struct quorlock_client_options *client, const char *const *keys, size_t n_keys,
-                 const struct quorlock_lock_options *given, struct caller_error *error)
+                 const struct quorlock_lock_options *given, struct quorlock_error *error)
 {
     struct quorlock_lock_options options = {.size = sizeof(options)};
     struct core_config config = {.n_nodes = (uint32_t)client->n_nodes,

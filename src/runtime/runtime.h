@@ -56,7 +56,7 @@ struct runtime {
     struct clock clock;
     struct random random;
     uint64_t batch_us; /* the time of the present batch; 0: none */
-    struct caller_error error;
+    struct quorlock_error error;
 
     struct wheel deadlines;
     void (*wakes[RUNTIME_WAKES_MAX])(struct waker *);

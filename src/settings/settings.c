@@ -63,49 +63,52 @@ static int settings_read(quorlock_settings *settings, const char *file, const ch
     return status;
 }
 
-/* settings_report - write the error to the caller's buffer, safe for a terminal. */
-static void settings_report(const struct text *text, int status, char *error, size_t size)
+/* settings_report - report the error, safe for a terminal. */
+static int settings_report(struct quorlock_error *ret, int status, const struct text *text)
 {
+    struct quorlock_error error;
     struct text safe = {0};
 
-    if (error == NULL || size == 0) return;
-    if (text != NULL) text_add_safe(&safe, text->bytes, text->length);
-    if (safe.length == 0) text_add_known(&safe, quorlock_status_text(status));
-    snprintf(error, size, "%.*s", (int)safe.length, safe.length > 0 ? safe.bytes : "");
+    text_add_safe(&safe, text->bytes, text->length);
+    (void)caller_fail(&error, status, "%.*s", (int)safe.length, safe.length > 0 ? safe.bytes : "");
     text_clear(&safe);
+    return caller_report(ret, status, error.text);
 }
 
-int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, char *error, size_t error_size)
+int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set, struct quorlock_error *error)
 {
     quorlock_settings *settings = ret != NULL ? calloc(1, sizeof(*settings)) : NULL;
-    int status = ret == NULL ? QUORLOCK_ERR_INVAL : QUORLOCK_ERR_NOMEM;
+    int status;
 
-    if (settings != NULL) status = settings_read(settings, file, set);
+    if (ret == NULL) return caller_report(error, QUORLOCK_ERR_INVAL, "ret is NULL: there is no place for the settings");
+    if (settings == NULL) return caller_report(error, QUORLOCK_ERR_NOMEM, "");
+    status = settings_read(settings, file, set);
     if (status == 0) {
         *ret = settings;
-        return 0;
+        return caller_report(error, 0, "");
     }
-    settings_report(settings != NULL ? &settings->sources.error : NULL, status, error, error_size);
+    (void)settings_report(error, status, &settings->sources.error);
     quorlock_settings_free(settings);
     return status;
 }
 
 #define MEMBER(name)                                                                                                   \
     {                                                                                                                  \
-        offsetof(struct quorlock_client_options, name), sizeof(((struct quorlock_client_options *)NULL)->name)         \
+#name, offsetof(struct quorlock_client_options, name), sizeof(((struct quorlock_client_options *)NULL)->name)  \
     }
 
 /* Without what may lie between them: nobody sets those bytes. */
 static const struct {
+    const char *name;
     size_t offset, size;
 } members[] = {MEMBER(nodes), MEMBER(n_nodes), MEMBER(policy), MEMBER(dialect), MEMBER(guard), MEMBER(node_timeout_ms),
                MEMBER(max_lease_ms), MEMBER(drift_ppm), MEMBER(drift_fixed_ms), MEMBER(reconnect_min_ms),
                MEMBER(reconnect_max_ms), MEMBER(key_prefix), MEMBER(owner_label), MEMBER(set_name),
                MEMBER(allow_eviction),
                /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointer that is meant */
-               MEMBER(allocator), MEMBER(log), MEMBER(log_arg), MEMBER(error), MEMBER(error_size), MEMBER(user),
-               MEMBER(password), MEMBER(tls_ca), MEMBER(tls_cert), MEMBER(tls_key), MEMBER(tls_name), MEMBER(buggify),
-               MEMBER(credentials), MEMBER(credentials_arg), MEMBER(connect_timeout_ms)};
+               MEMBER(allocator), MEMBER(log), MEMBER(log_arg), MEMBER(user), MEMBER(password), MEMBER(tls_ca),
+               MEMBER(tls_cert), MEMBER(tls_key), MEMBER(tls_name), MEMBER(buggify), MEMBER(credentials),
+               MEMBER(credentials_arg), MEMBER(connect_timeout_ms)};
 _Static_assert(sizeof(struct quorlock_client_options) - offsetof(struct quorlock_client_options, connect_timeout_ms) <=
                    sizeof(uint64_t),
                "add the new member, too");
@@ -117,24 +120,37 @@ static bool is_zero(const void *bytes, size_t size)
     return memcmp(bytes, zeros, size) == 0;
 }
 
-int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options)
+/* check_member - check that a member of the caller's struct has no value yet, which would get lost; or, of a struct
+ * that is too short for it, that the settings have none. */
+static int check_member(size_t i, const quorlock_settings *settings, const struct quorlock_client_options *options,
+                        struct quorlock_error *error)
 {
-    const struct quorlock_client_options *known;
-    size_t size;
+    bool fits = members[i].offset + members[i].size <= options->size;
+    const char *bytes = fits ? (const char *)options : (const char *)&settings->values.client;
 
-    if (settings == NULL || options == NULL || options->size < sizeof(options->size)) return QUORLOCK_ERR_INVAL;
-    known = &settings->values.client;
-    size = options->size;
-    /* A value that was set before would get lost. One of the files that an older program has no room for, too. */
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        bool fits = members[i].offset + members[i].size <= size;
+    if (is_zero(bytes + members[i].offset, members[i].size)) return 0;
+    return caller_fail(error, QUORLOCK_ERR_INVAL,
+                       fits ? "options->%s is set already: set it after quorlock_settings_options()"
+                            : "a file or variable gives %s, for which this program's struct of options is too old",
+                       members[i].name);
+}
 
-        if (!is_zero((const char *)(fits ? options : known) + members[i].offset, members[i].size))
-            return QUORLOCK_ERR_INVAL;
+int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options,
+                              struct quorlock_error *ret_error)
+{
+    struct quorlock_error error = {.text = "settings or options is NULL, or options->size is not set"};
+    size_t size = options != NULL ? options->size : 0;
+    int status = settings == NULL || size < sizeof(size) ? QUORLOCK_ERR_INVAL : 0;
+
+    for (size_t i = 0; status == 0 && i < sizeof(members) / sizeof(members[0]); i++)
+        status = check_member(i, settings, options, &error);
+    if (status == 0) {
+        const struct quorlock_client_options *known = &settings->values.client;
+
+        memcpy(options, known, size < sizeof(*known) ? size : sizeof(*known));
+        options->size = size;
     }
-    memcpy(options, known, size < sizeof(*known) ? size : sizeof(*known));
-    options->size = size;
-    return 0;
+    return caller_report(ret_error, status, error.text);
 }
 
 void quorlock_settings_free(quorlock_settings *settings)
@@ -148,7 +164,7 @@ void quorlock_settings_free(quorlock_settings *settings)
     free(settings);
 }
 
-int settings_check_login(const struct quorlock_client_options *options, struct caller_error *error)
+int settings_check_login(const struct quorlock_client_options *options, struct quorlock_error *error)
 {
     const quorlock_settings *settings = options->credentials_arg;
 

@@ -8,4 +8,4 @@
 
 /* settings_check_login - return 0, or INVAL if these options of a client are settings whose password file would replace
  * the user or the password that the caller gives. */
-int settings_check_login(const struct quorlock_client_options *options, struct caller_error *error);
+int settings_check_login(const struct quorlock_client_options *options, struct quorlock_error *error);

@@ -266,18 +266,16 @@ static void on_first(quorlock_lock *lock, const struct quorlock_result *result, 
 
 static void connect_client(struct bench *bench, const char *const *nodes, size_t n_nodes)
 {
-    char error[256] = "";
+    struct quorlock_error error;
     char key[KEY_SIZE];
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = nodes,
                                               .n_nodes = n_nodes,
                                               .guard = QUORLOCK_GUARD_OFF,
-                                              .dialect = bench->dialect,
-                                              .error = error,
-                                              .error_size = sizeof(error)};
+                                              .dialect = bench->dialect};
 
     bench->base = program_loop();
-    if (quorlock_client_new(&bench->client, bench->base, &options) != 0) fail(error);
+    if (quorlock_client_new(&bench->client, bench->base, &options, &error) != 0) fail(error.text);
     snprintf(key, sizeof(key), "warm:%ld", (long)getpid());
     if (quorlock_lock_acquire(lock_on(bench, key, 0, 0), on_first, bench->base) != 0) fail("first acquire");
     event_base_dispatch(bench->base);

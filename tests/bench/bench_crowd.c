@@ -65,16 +65,12 @@ static uint64_t crowd_now_ms(void)
 
 static quorlock_client *crowd_client(const struct crowd *crowd, struct event_base *base)
 {
-    char error[256] = "";
-    struct quorlock_client_options options = {.size = sizeof(options),
-                                              .nodes = crowd->nodes,
-                                              .n_nodes = crowd->n_nodes,
-                                              .guard = QUORLOCK_GUARD_OFF,
-                                              .error = error,
-                                              .error_size = sizeof(error)};
+    struct quorlock_error error;
+    struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = crowd->nodes, .n_nodes = crowd->n_nodes, .guard = QUORLOCK_GUARD_OFF};
     quorlock_client *client = NULL;
 
-    if (quorlock_client_new(&client, base, &options) != 0) crowd_fail(error);
+    if (quorlock_client_new(&client, base, &options, &error) != 0) crowd_fail(error.text);
     return client;
 }
 

@@ -38,16 +38,14 @@ quorlock_client *program_client(struct event_base *base, const char *nodes, stru
 {
     const char *addresses[QUORLOCK_NODES_MAX];
     char *list = strdup(nodes), *rest = list;
-    char error[256] = "";
+    struct quorlock_error error;
     quorlock_client *client = NULL;
 
     options.size = sizeof(options);
     options.nodes = addresses;
-    options.error = error;
-    options.error_size = sizeof(error);
     for (const char *node; options.n_nodes < QUORLOCK_NODES_MAX && (node = strsep(&rest, ",")) != NULL;)
         addresses[options.n_nodes++] = node;
-    if (quorlock_client_new(&client, base, &options) != 0) program_fail(error);
+    if (quorlock_client_new(&client, base, &options, &error) != 0) program_fail(error.text);
     free(list);
     return client;
 }

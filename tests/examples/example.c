@@ -70,7 +70,7 @@ struct event_base *example_base(void)
 quorlock_client *example_client_with(struct event_base *base, const char *const *nodes, size_t n_nodes,
                                      const struct quorlock_client_options *more)
 {
-    char error[256] = "";
+    struct quorlock_error error;
     quorlock_client *client = NULL;
     struct quorlock_client_options options = *more;
     const char *max_lease = getenv("EXAMPLE_MAX_LEASE_MS");
@@ -82,9 +82,7 @@ quorlock_client *example_client_with(struct event_base *base, const char *const 
     options.set_name = "examples";
     if (options.max_lease_ms == 0 && max_lease != NULL) options.max_lease_ms = (uint32_t)strtoul(max_lease, NULL, 10);
     options.log = on_log;
-    options.error = error;
-    options.error_size = sizeof(error);
-    if (quorlock_client_new(&client, base, &options) != 0) die("%s", error);
+    if (quorlock_client_new(&client, base, &options, &error) != 0) die("%s", error.text);
     return client;
 }
 
@@ -98,7 +96,7 @@ quorlock_client *example_client(struct event_base *base, const char *const *node
 
 quorlock_sync_client *example_open(const char *const *nodes, size_t n_nodes, uint32_t max_lease_ms)
 {
-    char error[256] = "";
+    struct quorlock_error error;
     quorlock_sync_client *client = NULL;
     const struct quorlock_client_options options = {
         .size = sizeof(options),
@@ -107,21 +105,19 @@ quorlock_sync_client *example_open(const char *const *nodes, size_t n_nodes, uin
         .max_lease_ms = max_lease_ms,
         .set_name = "examples",
         .log = on_log,
-        .error = error,
-        .error_size = sizeof(error),
     };
 
-    if (quorlock_sync_client_new(&client, &options) != 0) die("%s", error);
+    if (quorlock_sync_client_new(&client, &options, &error) != 0) die("%s", error.text);
     return client;
 }
 
 quorlock_sync_lock *example_lock(quorlock_sync_client *client, const char *key,
                                  const struct quorlock_lock_options *options)
 {
-    char error[256] = "";
+    struct quorlock_error error;
     quorlock_sync_lock *lock = NULL;
 
-    if (quorlock_sync_lock_new(&lock, client, &key, 1, options, error, sizeof(error)) != 0) die("%s", error);
+    if (quorlock_sync_lock_new(&lock, client, &key, 1, options, &error) != 0) die("%s", error.text);
     return lock;
 }
 

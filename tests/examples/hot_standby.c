@@ -76,10 +76,10 @@ static void stand_and_lead(struct scheduler *scheduler, const char *const *nodes
         .size = sizeof(options), .advertise = scheduler->name, .lease_ms = LEASE_MS};
     quorlock_sync_client *client = example_open(nodes, n_nodes, 0);
     uint64_t term = 0;
-    char error[256] = "";
+    struct quorlock_error error;
 
-    if (quorlock_sync_candidate_new(&scheduler->candidate, client, "scheduler", &options, error, sizeof(error)) != 0)
-        die("%s", error);
+    if (quorlock_sync_candidate_new(&scheduler->candidate, client, "scheduler", &options, &error) != 0)
+        die("%s", error.text);
     while (quorlock_sync_candidate_stand(scheduler->candidate, &term) == 0 && !lead(scheduler, term)) continue;
     /* The standby need not wait for the end of the lease. */
     (void)quorlock_sync_candidate_resign(scheduler->candidate);

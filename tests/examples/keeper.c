@@ -44,15 +44,11 @@ void keeper_begin(struct keeper *keeper, const struct quorlock_loop *loop, const
 {
     const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS};
     const char *const key = "daemon";
-    char error[256] = "";
-    const struct quorlock_client_options options = {.size = sizeof(options),
-                                                    .nodes = nodes,
-                                                    .n_nodes = n_nodes,
-                                                    .set_name = "examples",
-                                                    .error = error,
-                                                    .error_size = sizeof(error)};
+    struct quorlock_error error;
+    const struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = nodes, .n_nodes = n_nodes, .set_name = "examples"};
 
-    if (quorlock_client_new_on_loop(&keeper->client, loop, &options) != 0) die("%s", error);
+    if (quorlock_client_new_on_loop(&keeper->client, loop, &options, &error) != 0) die("%s", error.text);
     if (quorlock_lock_new(&keeper->lock, keeper->client, &key, 1, &lease) != 0) {
         die("%s", quorlock_client_error(keeper->client));
     }

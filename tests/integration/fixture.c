@@ -222,14 +222,10 @@ static quorlock_client **place_of(const quorlock_client *client)
 quorlock_client *fixture_new_client(uint32_t ready)
 {
     quorlock_client **place = place_of(NULL);
-    struct quorlock_client_options options = fixture.options;
-    char error[TEXT_SIZE] = "";
-    int status;
+    struct quorlock_error error;
+    int status = host_loop_client(place, &fixture.options, &error);
 
-    options.error = error;
-    options.error_size = sizeof(error);
-    status = host_loop_client(place, &options);
-    if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error);
+    if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error.text);
     assert_non_null(*place);
     if (ready > 0) fixture_await_ready(*place, ready);
     return *place;

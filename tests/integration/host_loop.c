@@ -138,9 +138,10 @@ int host_loop_end(void)
     return left;
 }
 
-int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options)
+int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options, struct quorlock_error *error)
 {
-    return on_libuv ? quorlock_client_new_on_loop(ret, &guest, options) : quorlock_client_new(ret, base, options);
+    return on_libuv ? quorlock_client_new_on_loop(ret, &guest, options, error)
+                    : quorlock_client_new(ret, base, options, error);
 }
 
 struct system host_loop_system(const struct alloc *alloc)

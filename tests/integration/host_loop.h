@@ -18,7 +18,7 @@ void host_loop_begin(struct event_base *);
 int host_loop_end(void);
 
 /* host_loop_client - quorlock_client_new on it. host_loop_system - for parts of the library. */
-int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *);
+int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *, struct quorlock_error *);
 struct system host_loop_system(const struct alloc *);
 
 #endif

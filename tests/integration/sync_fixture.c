@@ -5,13 +5,11 @@ quorlock_sync_client *sync_client;
 
 int sync_setup(void **state)
 {
-    static char error[TEXT_SIZE];
+    struct quorlock_error error;
 
     fixture_begin(3);
     fixture.options.log = NULL;
-    fixture.options.error = error;
-    fixture.options.error_size = sizeof(error);
-    if (quorlock_sync_client_new(&sync_client, &fixture.options) != 0) fail_msg("open: %s", error);
+    if (quorlock_sync_client_new(&sync_client, &fixture.options, &error) != 0) fail_msg("open: %s", error.text);
     return 0;
 }
 
@@ -27,10 +25,10 @@ quorlock_sync_lock *new_lock(const char *key, uint32_t lease_ms, uint32_t wait_m
     struct quorlock_lock_options options = {
         .size = sizeof(options), .lease_ms = lease_ms, .wait_ms = fixture_wait(wait_ms)};
     quorlock_sync_lock *lock = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    if (quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, error, sizeof(error)) != 0) {
-        fail_msg("new: %s", error);
+    if (quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, &error) != 0) {
+        fail_msg("new: %s", error.text);
     }
     return lock;
 }
@@ -66,10 +64,10 @@ quorlock_sync_candidate *new_candidate(const char *advertise)
     const struct quorlock_candidate_options options = {
         .size = sizeof(options), .advertise = advertise, .lease_ms = LONG_LEASE_MS};
     quorlock_sync_candidate *candidate = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    if (quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, error, sizeof(error)) != 0)
-        fail_msg("candidate: %s", error);
+    if (quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, &error) != 0)
+        fail_msg("candidate: %s", error.text);
     return candidate;
 }
 

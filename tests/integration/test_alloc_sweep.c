@@ -222,7 +222,7 @@ static bool live(long fail_at, bool for_good)
     fixture.options.reconnect_max_ms = 2;
     fixture.options.owner_label = "sweep";
     fixture.options.key_prefix = "p:";
-    status = host_loop_client(&client, &fixture.options);
+    status = host_loop_client(&client, &fixture.options, NULL);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_ERR_NOMEM);
         assert_null(client);

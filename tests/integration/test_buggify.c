@@ -67,7 +67,7 @@ BUGGIFY_TEST(it_says_so_at_the_beginning)
 
 SERVERS_TEST(the_environment_may_ask_for_it)
 {
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
     quorlock_client *client = NULL;
 
     assert_int_equal(setenv("QUORLOCK_BUGGIFY", "77", 1), 0);
@@ -77,10 +77,8 @@ SERVERS_TEST(the_environment_may_ask_for_it)
     fixture_client(0);
     await_log("buggify is on, with seed 5: ", 1);
     assert_int_equal(setenv("QUORLOCK_BUGGIFY", "lots", 1), 0);
-    fixture.options.error = error;
-    fixture.options.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, fixture.base, &fixture.options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "QUORLOCK_BUGGIFY is \"lots\": give a seed");
+    assert_status(quorlock_client_new(&client, fixture.base, &fixture.options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "QUORLOCK_BUGGIFY is \"lots\": give a seed");
     assert_int_equal(unsetenv("QUORLOCK_BUGGIFY"), 0);
 }
 

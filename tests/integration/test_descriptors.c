@@ -24,7 +24,7 @@ static enum end acquire_once(quorlock_sync_client *sync_client)
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *lock = NULL;
     const char *key = "key";
-    int status = quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0);
+    int status = quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL);
 
     if (status == 0) status = quorlock_sync_lock_acquire(lock, &result);
     if (status == QUORLOCK_ERR_NOQUORUM) return result.text[0] != '\0' ? NO_QUORUM : WRONG;
@@ -34,19 +34,17 @@ static enum end acquire_once(quorlock_sync_client *sync_client)
 
 static enum end live(void)
 {
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = fixture.cluster.addresses,
                                               .n_nodes = 3,
                                               .guard = QUORLOCK_GUARD_OFF,
-                                              .max_lease_ms = LEASE_MS,
-                                              .error = error,
-                                              .error_size = sizeof(error)};
+                                              .max_lease_ms = LEASE_MS};
     quorlock_sync_client *sync_client = NULL;
-    int status = quorlock_sync_client_new(&sync_client, &options);
+    int status = quorlock_sync_client_new(&sync_client, &options, &error);
     enum end end;
 
-    if (status != 0) return status == QUORLOCK_ERR_NOMEM && error[0] != '\0' ? NOT_OPENED : WRONG;
+    if (status != 0) return status == QUORLOCK_ERR_NOMEM && error.text[0] != '\0' ? NOT_OPENED : WRONG;
     end = acquire_once(sync_client);
     return quorlock_sync_client_close(sync_client) == 0 ? end : WRONG;
 }

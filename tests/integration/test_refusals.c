@@ -16,23 +16,15 @@
 
 static void refuse_client(const struct quorlock_client_options *options, const char *part)
 {
-    struct quorlock_client_options own = *options;
-    char error[512] = "";
+    struct quorlock_error error;
     quorlock_client *client = NULL;
 
-    own.error = error;
-    own.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_new(&client, fixture.base, options, &error), QUORLOCK_ERR_INVAL);
     assert_null(client);
-    assert_contains(error, part);
-    if (strstr(error, SECRET) != NULL) fail_msg("the password is in '%s'", error);
-    /* A buffer that is too small is not overrun, and none is fine. */
-    own.error_size = 8;
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
-    assert_true(strlen(error) < 8);
-    own.error = NULL;
-    own.error_size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &own), QUORLOCK_ERR_INVAL);
+    assert_int_equal(error.status, QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, part);
+    if (strstr(error.text, SECRET) != NULL) fail_msg("the password is in '%s'", error.text);
+    assert_status(quorlock_client_new(&client, fixture.base, options, NULL), QUORLOCK_ERR_INVAL);
     assert_null(client);
 }
 
@@ -124,7 +116,7 @@ CLIENT_TEST(no_place_for_what_is_made)
 {
     const char *key = "key";
     quorlock_sync_client *sync_client = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
     assert_status(quorlock_lock_new(NULL, fixture.client, &key, 1, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "ret is NULL: there is no place for the lock");
@@ -132,14 +124,17 @@ CLIENT_TEST(no_place_for_what_is_made)
     assert_contains(quorlock_client_error(fixture.client), "no place for the candidate");
     assert_status(quorlock_observer_new(NULL, fixture.client, key, NULL), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "no place for the observer");
-    assert_status(quorlock_sync_client_new(&sync_client, &fixture.options), QUORLOCK_OK);
-    assert_status(quorlock_sync_lock_new(NULL, sync_client, &key, 1, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "no place for the lock");
-    assert_status(quorlock_sync_candidate_new(NULL, sync_client, key, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "no place for the candidate");
-    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "no place for the observer");
-    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, NULL, 0), QUORLOCK_ERR_INVAL);
+    memset(&error, 'x', sizeof(error));
+    assert_status(quorlock_sync_client_new(&sync_client, &fixture.options, &error), QUORLOCK_OK);
+    assert_int_equal(error.status, QUORLOCK_OK);
+    assert_string_equal(error.text, "");
+    assert_status(quorlock_sync_lock_new(NULL, sync_client, &key, 1, NULL, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "no place for the lock");
+    assert_status(quorlock_sync_candidate_new(NULL, sync_client, key, NULL, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "no place for the candidate");
+    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "no place for the observer");
+    assert_status(quorlock_sync_observer_new(NULL, sync_client, key, NULL, NULL), QUORLOCK_ERR_INVAL);
     assert_status(quorlock_sync_client_close(sync_client), QUORLOCK_OK);
 }
 
@@ -150,33 +145,22 @@ BARE_TEST(errors_have_their_text)
     struct quorlock_client_options options = nodes_options(nodes, 1);
     quorlock_client *client = NULL;
     quorlock_sync_client *sync_client = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    options.error = error;
-    options.error_size = sizeof(error);
-    assert_status(quorlock_client_new(&client, NULL, &options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "base is NULL");
-    assert_status(quorlock_client_new(NULL, fixture.base, &options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "ret is NULL");
-    error[0] = '\0';
-    assert_status(quorlock_sync_client_new(NULL, &options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "ret is NULL");
+    assert_status(quorlock_client_new(&client, NULL, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "base is NULL");
+    assert_status(quorlock_client_new(NULL, fixture.base, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "ret is NULL");
+    assert_status(quorlock_sync_client_new(NULL, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "ret is NULL");
     options.size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "size is 0: set it to sizeof");
-    error[0] = '\0';
-    assert_status(quorlock_sync_client_new(&sync_client, &options), QUORLOCK_ERR_INVAL);
-    assert_contains(error, "size is 0: set it to sizeof");
-    /* So small that there is no room for an error text in it. */
+    assert_status(quorlock_client_new(&client, fixture.base, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "size is 0: set it to sizeof");
+    assert_status(quorlock_sync_client_new(&sync_client, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "size is 0: set it to sizeof");
     options.size = sizeof(size_t);
-    error[0] = '\0';
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
-    assert_string_equal(error, "");
-    /* A buffer of no bytes. */
-    options.size = 0;
-    options.error_size = 0;
-    assert_status(quorlock_client_new(&client, fixture.base, &options), QUORLOCK_ERR_INVAL);
-    assert_string_equal(error, "");
+    assert_status(quorlock_client_new(&client, fixture.base, &options, &error), QUORLOCK_ERR_INVAL);
+    assert_contains(error.text, "0 node addresses");
     assert_null(client);
     assert_null(sync_client);
 }

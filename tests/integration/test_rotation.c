@@ -173,8 +173,8 @@ SERVERS_TEST(a_sync_holder_logs_in_with_the_latest_credentials)
     quorlock_sync_lock *lock;
 
     fixture.options.log = NULL;
-    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_client_set_credentials(sync_client, "default", "wrong"), 0);
     for (int i = 0; i < 3; i++) {

@@ -111,7 +111,7 @@ BLOCKING_TEST(an_undo_keeps_nothing)
     quorlock_sync_lock *lock;
     const char *key = "key";
 
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_undo(lock, &result), QUORLOCK_ERR_STATE);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_undo(lock, &result), QUORLOCK_OK);
@@ -132,7 +132,7 @@ BLOCKING_TEST(tokens_are_those_of_the_grant)
     quorlock_sync_lock *lock;
     const char *key = "key";
 
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_token(lock, token, sizeof(token)), QUORLOCK_ERR_STATE);
     assert_true(quorlock_sync_lock_fence(lock) == 0);
     assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
@@ -155,8 +155,8 @@ BLOCKING_TEST(sets_how_long_the_next_acquire_waits)
     quorlock_sync_lock *holder, *lock;
     const char *key = "key";
 
-    assert_int_equal(quorlock_sync_lock_new(&holder, sync_client, &key, 1, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&holder, sync_client, &key, 1, &options, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_set_wait_ms(holder, 1), QUORLOCK_ERR_STATE);
     assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, QUORLOCK_TRY_ONCE), QUORLOCK_OK);
@@ -181,7 +181,7 @@ static uint32_t slots_of_two(void)
     const char *key = "permits";
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(quorlock_sync_lock_new(&locks[i], sync_client, &key, 1, &options, NULL, 0), 0);
+        assert_int_equal(quorlock_sync_lock_new(&locks[i], sync_client, &key, 1, &options, NULL), 0);
         assert_int_equal(quorlock_sync_lock_acquire(locks[i], &results[i]), QUORLOCK_OK);
     }
     for (int i = 0; i < 2; i++) quorlock_sync_lock_free(locks[i]);
@@ -196,9 +196,9 @@ BLOCKING_TEST(each_member_of_a_result_comes_from_the_library)
     const char *key = "key";
 
     server_kill(SERVER(2));
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     options.wait_ms = BOUND_MS;
-    assert_int_equal(quorlock_sync_lock_new(&bounded, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&bounded, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(lock, &granted), QUORLOCK_OK);
     for (int i = 0; i < 2; i++) server_do(SERVER(i), "SET key by-hand PX 60000");
     assert_int_equal(quorlock_sync_lock_release(lock, &expired), QUORLOCK_ERR_LOST);
@@ -237,11 +237,11 @@ BLOCKING_TEST(nested_and_many_keys)
     quorlock_sync_lock *outer, *inner, *overlaps, *other;
     struct quorlock_sync_result result = {.size = sizeof(result)};
 
-    assert_int_equal(quorlock_sync_lock_new(&outer, sync_client, keys, 2, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_sync_lock_new(&inner, sync_client, keys, 2, &options, NULL, 0), 0);
-    assert_int_equal(quorlock_sync_lock_new(&overlaps, sync_client, overlapping, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&outer, sync_client, keys, 2, &options, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_new(&inner, sync_client, keys, 2, &options, NULL), 0);
+    assert_int_equal(quorlock_sync_lock_new(&overlaps, sync_client, overlapping, 2, &options, NULL), 0);
     options.owner = "other";
-    assert_int_equal(quorlock_sync_lock_new(&other, sync_client, keys, 2, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&other, sync_client, keys, 2, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(outer, &result), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_acquire(inner, &result), QUORLOCK_OK);
     assert_non_null(strstr(result.text, "2 holds now"));
@@ -272,23 +272,17 @@ BLOCKING_TEST(errors_of_open_and_new)
     quorlock_sync_lock *lock = NULL;
     quorlock_sync_candidate *candidate = NULL;
     quorlock_sync_client *other = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    options.error = error;
-    options.error_size = sizeof(error);
-    assert_int_equal(quorlock_sync_client_new(&other, &options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_new(&other, &options, &error), QUORLOCK_ERR_INVAL);
     assert_null(other);
-    assert_true(strlen(error) > 0);
-    error[0] = '\0';
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, error, sizeof(error)),
-                     QUORLOCK_ERR_INVAL);
+    assert_true(strlen(error.text) > 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, &error), QUORLOCK_ERR_INVAL);
     assert_null(lock);
-    assert_non_null(strstr(error, key));
-    error[0] = '\0';
-    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, key, NULL, error, sizeof(error)),
-                     QUORLOCK_ERR_INVAL);
+    assert_non_null(strstr(error.text, key));
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, key, NULL, &error), QUORLOCK_ERR_INVAL);
     assert_null(candidate);
-    assert_non_null(strstr(error, key));
+    assert_non_null(strstr(error.text, key));
     assert_int_equal(quorlock_sync_client_close(NULL), 0);
 }
 
@@ -395,7 +389,7 @@ BLOCKING_TEST(close_under_callers_while_servers_hang)
 
     fixture.options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_sync_client_close(sync_client), 0);
-    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options, NULL), 0);
     extender.lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(quorlock_sync_lock_acquire(extender.lock, NULL), 0);
     for (int i = 0; i < WAITERS; i++) start_waiter(&waiters[i]);
@@ -544,7 +538,7 @@ BLOCKING_TEST(candidates_stand_one_after_the_other)
     uint64_t term = 0;
 
     atomic_store(&leaders, 0);
-    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "election", &watching, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "election", &watching, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_resign(stands_[0].candidate), QUORLOCK_ERR_STATE);
     assert_int_equal(quorlock_sync_candidate_stand(stands_[0].candidate, &term), 0);
     assert_true(term > 0);
@@ -581,7 +575,7 @@ BLOCKING_TEST(who_stands_after_a_deposition_gets_the_next_term)
     uint64_t end_us = clock_us() + GENEROUS_US, before_us = 0, term = 0;
 
     atomic_store(&deposed, 0);
-    assert_int_equal(quorlock_sync_candidate_new(&again.candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&again.candidate, sync_client, "election", &options, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_stand(again.candidate, &term), 0);
     for (int i = 0; i < 3; i++) server_do(SERVER(i), "SET election peer PX 60000");
     while (atomic_load(&deposed) == 0) assert_true(clock_us() < end_us);
@@ -623,7 +617,7 @@ BLOCKING_TEST(a_stand_that_waits_ends)
     cluster_await_free(&fixture.cluster, "election");
     for (int i = 0; i < 3; i++) quorlock_sync_candidate_free(waiting[i].candidate);
     quorlock_sync_candidate_free(leader);
-    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options, NULL), 0);
 }
 
 BLOCKING_TEST(a_candidate_is_freed_under_a_stand)
@@ -669,7 +663,7 @@ BLOCKING_TEST(calls_return_behind_the_callbacks_of_a_candidate)
 
     atomic_store(&elected, 0);
     atomic_store(&ended, 0);
-    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_stand(candidate, NULL), 0);
     assert_int_equal(atomic_load(&elected), 1);
     assert_int_equal(quorlock_sync_candidate_resign(candidate), 0);
@@ -687,7 +681,7 @@ BLOCKING_TEST(a_candidate_is_freed_in_its_callback)
     quorlock_sync_candidate *candidate = NULL;
     const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = free_it, .arg = &candidate};
 
-    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "election", &options, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_stand(candidate, NULL), QUORLOCK_ERR_CANCELED);
     cluster_await_free(&fixture.cluster, "election");
 }
@@ -862,7 +856,7 @@ BLOCKING_TEST(a_second_close_is_refused)
 
     fixture.options.node_timeout_ms = HANG_MS;
     assert_int_equal(quorlock_sync_client_close(sync_client), 0);
-    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options), 0);
+    assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options, NULL), 0);
     lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), 0);
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));

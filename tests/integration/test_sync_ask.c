@@ -192,8 +192,8 @@ BLOCKING_TEST(the_longest_margin_is_permitted)
 
     options.lost_margin_ms = quorlock_sync_client_lost_margin_max_ms(sync_client, LONG_LEASE_MS, 0);
     assert_true(options.lost_margin_ms > 0);
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     quorlock_sync_lock_free(lock);
     options.lost_margin_ms++;
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL, 0), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), QUORLOCK_ERR_INVAL);
 }

@@ -33,7 +33,7 @@ struct null_row {
 TEST(null_is_harmless)
 {
     struct quorlock_sync_result result = {.size = sizeof(result)};
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
     const char *key = "key";
     quorlock_sync_lock *lock = NULL;
     quorlock_sync_candidate *candidate = NULL;
@@ -50,17 +50,18 @@ TEST(null_is_harmless)
         {"sync_extend", quorlock_sync_lock_extend(NULL, 0, &result), QUORLOCK_ERR_INVAL},
         {"sync_release", quorlock_sync_lock_release(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_undo", quorlock_sync_lock_undo(NULL, &result), QUORLOCK_ERR_INVAL},
-        {"sync_token", quorlock_sync_lock_token(NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL},
+        {"sync_token", quorlock_sync_lock_token(NULL, error.text, sizeof(error.text)), QUORLOCK_ERR_INVAL},
         {"sync_fence", (int)quorlock_sync_lock_fence(NULL), 0},
         {"sync_lost_margin_max_ms", (int)quorlock_sync_client_lost_margin_max_ms(NULL, 1000, 0), 0},
         {"sync_valid_ms", (int)quorlock_sync_lock_valid_ms(NULL), 0},
-        {"sync_new", quorlock_sync_lock_new(&lock, NULL, &key, 1, NULL, error, sizeof(error)), QUORLOCK_ERR_INVAL},
+        {"sync_new", quorlock_sync_lock_new(&lock, NULL, &key, 1, NULL, &error), QUORLOCK_ERR_INVAL},
         {"sync_stand", quorlock_sync_candidate_stand(NULL, NULL), QUORLOCK_ERR_INVAL},
         {"sync_resign", quorlock_sync_candidate_resign(NULL), QUORLOCK_ERR_INVAL},
         {"sync_candidate_valid_ms", (int)quorlock_sync_candidate_valid_ms(NULL), 0},
-        {"sync_candidate_new", quorlock_sync_candidate_new(&candidate, NULL, key, NULL, NULL, 0), QUORLOCK_ERR_INVAL},
-        {"sync_observe", quorlock_sync_observer_new(&observer, NULL, key, NULL, NULL, 0), QUORLOCK_ERR_INVAL},
-        {"sync_metrics", quorlock_sync_client_metrics(NULL, NULL, error, sizeof(error), NULL), QUORLOCK_ERR_INVAL},
+        {"sync_candidate_new", quorlock_sync_candidate_new(&candidate, NULL, key, NULL, NULL), QUORLOCK_ERR_INVAL},
+        {"sync_observe", quorlock_sync_observer_new(&observer, NULL, key, NULL, NULL), QUORLOCK_ERR_INVAL},
+        {"sync_metrics", quorlock_sync_client_metrics(NULL, NULL, error.text, sizeof(error.text), NULL),
+         QUORLOCK_ERR_INVAL},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -94,7 +95,7 @@ static struct handles make_handles(void)
     const struct quorlock_observer_options options = {.size = sizeof(options), .changed = ignore_leader};
     struct handles handles = {.lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT), .candidate = new_candidate("me")};
 
-    assert_int_equal(quorlock_sync_observer_new(&handles.observer, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_observer_new(&handles.observer, sync_client, "election", &options, NULL), 0);
     return handles;
 }
 
@@ -163,7 +164,7 @@ static void count_reconnects(const struct quorlock_statistics *statistics, void 
 /* What the child of fork() does with what its parent opened; it ends with 0 where all is as it should be. */
 static void live_as_child(const struct handles *handles)
 {
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
     const char *key = "key", *wrong;
     quorlock_sync_lock *lock = NULL;
     uint64_t reconnects = 0;
@@ -174,8 +175,7 @@ static void live_as_child(const struct handles *handles)
     if (wrong == NULL &&
         quorlock_sync_client_statistics(sync_client, count_reconnects, &reconnects) != QUORLOCK_ERR_CLOSED)
         wrong = "statistics";
-    if (wrong == NULL &&
-        quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, error, sizeof(error)) != QUORLOCK_ERR_CLOSED)
+    if (wrong == NULL && quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, &error) != QUORLOCK_ERR_CLOSED)
         wrong = "new";
     free_handles(handles);
     if (wrong == NULL && quorlock_sync_client_close(sync_client) != 0) wrong = "close";
@@ -289,7 +289,7 @@ BLOCKING_TEST(a_shutdown_ends_what_waits_and_leaves_what_is_held)
     assert_int_equal(quorlock_sync_lock_acquire(waiter.lock, &result), QUORLOCK_ERR_CLOSED);
     assert_contains(result.text, "shut down");
     assert_int_equal(quorlock_sync_candidate_stand(stand.candidate, NULL), QUORLOCK_ERR_CLOSED);
-    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, NULL, 0), QUORLOCK_ERR_CLOSED);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, NULL, NULL), QUORLOCK_ERR_CLOSED);
     /* What is held comes to its end. */
     assert_true(quorlock_sync_lock_valid_ms(handles.lock) > LONG_LEASE_MS / 2);
     assert_true(quorlock_sync_candidate_valid_ms(handles.candidate) > LONG_LEASE_MS / 2);
@@ -368,7 +368,7 @@ BLOCKING_TEST(a_late_loop_makes_nothing_valid_for_longer)
     struct hold_up hold_up = {.lock = new_lock("key", SHORT_MS, NO_LIMIT)};
     pthread_t thread;
 
-    assert_int_equal(quorlock_sync_candidate_new(&hold_up.candidate, sync_client, "election", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&hold_up.candidate, sync_client, "election", &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(hold_up.lock, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_stand(hold_up.candidate, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, await_end, &hold_up), 0);

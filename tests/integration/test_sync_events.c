@@ -34,7 +34,9 @@ static int events_teardown(void **state)
 /* open_again - open a client for the end of a test that has closed its own. */
 static void open_again(void)
 {
-    if (quorlock_sync_client_new(&sync_client, &fixture.options) != 0) fail_msg("open: %s", fixture.options.error);
+    struct quorlock_error error;
+
+    if (quorlock_sync_client_new(&sync_client, &fixture.options, &error) != 0) fail_msg("open: %s", error.text);
     assert_int_equal(quorlock_sync_client_events(sync_client, &events_fd), 0);
 }
 
@@ -175,7 +177,7 @@ EVENTS_TEST(candidates_and_observers_have_events)
     struct quorlock_event event;
     uint64_t term = 0;
 
-    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "key", &options, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_candidate_new(&candidate, sync_client, "key", &options, NULL), 0);
     assert_int_equal(quorlock_sync_candidate_term(candidate), 0);
     assert_int_equal(quorlock_sync_candidate_stand(candidate, &term), 0);
     event = expect_event(QUORLOCK_EVENT_ELECTED, candidate, &events_fd);
@@ -187,7 +189,7 @@ EVENTS_TEST(candidates_and_observers_have_events)
     assert_true(strlen(event.text) > 0);
     event = expect_event(QUORLOCK_EVENT_ELECTED, candidate, &events_fd);
     assert_true(event.term > term);
-    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL, 0), 0);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL), 0);
     do event = expect_event(QUORLOCK_EVENT_LEADER_CHANGED, observer, NULL);
     while (event.state != QUORLOCK_LEADER_KNOWN);
     assert_string_equal(event.text, "here");
@@ -233,7 +235,7 @@ LATER_TEST(events_are_switched_on_before_there_is_a_handle)
     assert_int_equal(quorlock_sync_client_events(sync_client, &fd), QUORLOCK_ERR_STATE);
     assert_int_equal(quorlock_sync_client_next_event(sync_client, &event), QUORLOCK_ERR_STATE);
     assert_int_equal(quorlock_sync_lock_start_acquire(lock, NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL, 0), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_observer_new(&observer, sync_client, "key", &watches, NULL), QUORLOCK_ERR_INVAL);
     quorlock_sync_lock_free(lock);
     assert_int_equal(fd, -1);
     assert_int_equal(quorlock_sync_client_events(sync_client, &fd), 0);

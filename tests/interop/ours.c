@@ -179,7 +179,7 @@ static void on_log(int level, const char *text, void *arg)
 
 static void open_client(const char *dialect, const char *policy, char **nodes, size_t n_nodes)
 {
-    char error[256] = "";
+    struct quorlock_error error;
     struct quorlock_client_options options = {
         .size = sizeof(options),
         .nodes = (const char *const *)nodes,
@@ -188,11 +188,9 @@ static void open_client(const char *dialect, const char *policy, char **nodes, s
         .dialect = strcmp(dialect, "redisson") == 0 ? QUORLOCK_DIALECT_REDISSON : QUORLOCK_DIALECT_PLAIN,
         .max_lease_ms = 120000, /* as peer_case.py sets up the nodes */
         .log = on_log,
-        .error = error,
-        .error_size = sizeof(error),
     };
 
-    if (quorlock_client_new(&ours.client, ours.base, &options) != 0) die("%s", error);
+    if (quorlock_client_new(&ours.client, ours.base, &options, &error) != 0) die("%s", error.text);
 }
 
 int main(int argc, char **argv)

@@ -151,12 +151,10 @@ static struct user *make(struct fixture *f, size_t i, const char *key)
 {
     const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LEASE_MS};
     struct user *user = &f->users[i];
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    f->options.error = error;
-    f->options.error_size = sizeof(error);
     user->f = f;
-    if (quorlock_client_new_on_loop(&user->client, &f->loop, &f->options) != 0) fail_msg("%s", error);
+    if (quorlock_client_new_on_loop(&user->client, &f->loop, &f->options, &error) != 0) fail_msg("%s", error.text);
     assert_int_equal(quorlock_lock_new(&user->lock, user->client, &key, 1, &options), 0);
     quorlock_lock_set_on_lost(user->lock, on_lost, user);
     return user;
@@ -317,13 +315,11 @@ BARE_TEST(a_client_is_closed_while_names_are_looked_up)
 static void refused(struct fixture *f, const struct quorlock_loop *loop, const char *why)
 {
     quorlock_client *client = NULL;
-    char error[TEXT_SIZE] = "";
+    struct quorlock_error error;
 
-    f->options.error = error;
-    f->options.error_size = sizeof(error);
-    assert_int_equal(quorlock_client_new_on_loop(&client, loop, &f->options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_client_new_on_loop(&client, loop, &f->options, &error), QUORLOCK_ERR_INVAL);
     assert_null(client);
-    assert_contains(error, why);
+    assert_contains(error.text, why);
     assert_int_equal(guard_calls(), 0);
 }
 
@@ -344,7 +340,7 @@ BARE_TEST(a_loop_needs_all_of_its_functions)
     loop.size = offsetof(struct quorlock_loop, task_free);
     refused(f, &loop, "is NULL");
     refused(f, NULL, "loop is NULL");
-    assert_int_equal(quorlock_client_new_on_loop(NULL, &f->loop, &f->options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_client_new_on_loop(NULL, &f->loop, &f->options, NULL), QUORLOCK_ERR_INVAL);
 }
 
 static void *none(void *arg, int fd, void (*ready)(void *, unsigned), void *of)
@@ -369,7 +365,7 @@ BARE_TEST(a_loop_may_be_out_of_memory)
         if (what == 0) loop.watch_new = none;
         if (what == 1) loop.timer_new = no_timer;
         if (what == 2) loop.task_new = no_timer;
-        assert_int_equal(quorlock_client_new_on_loop(&client, &loop, &f->options), QUORLOCK_ERR_NOMEM);
+        assert_int_equal(quorlock_client_new_on_loop(&client, &loop, &f->options, NULL), QUORLOCK_ERR_NOMEM);
         assert_int_equal(guard_live(), 0);
     }
     assert_null(client);

@@ -23,10 +23,11 @@ void check(int status, const std::string &what)
 }
 
 /* With a loop of its own: a lock with a fencing token, and a loss that must not come. */
-void hold(quorlock_client_options nodes, const char *error)
+void hold(const quorlock_client_options &nodes)
 {
+    quorlock_error error;
     quorlock_sync_client *client = nullptr;
-    check(quorlock_sync_client_new(&client, &nodes), error);
+    check(quorlock_sync_client_new(&client, &nodes, &error), error.text);
     std::unique_ptr<quorlock_sync_client, Close> client_owner(client);
 
     quorlock_lock_options options = {};
@@ -34,9 +35,8 @@ void hold(quorlock_client_options nodes, const char *error)
     options.wait_ms = 10000;
     options.fencing = 1;
     const char *key = "report";
-    char text[256] = "";
     quorlock_sync_lock *lock = nullptr;
-    check(quorlock_sync_lock_new(&lock, client, &key, 1, &options, text, sizeof(text)), text);
+    check(quorlock_sync_lock_new(&lock, client, &key, 1, &options, &error), error.text);
     std::unique_ptr<quorlock_sync_lock, Close> lock_owner(lock);
 
     quorlock_sync_result result = {};
@@ -50,11 +50,12 @@ void hold(quorlock_client_options nodes, const char *error)
 }
 
 /* On a loop of the caller's. */
-void look(const quorlock_client_options &nodes, const char *error)
+void look(const quorlock_client_options &nodes)
 {
+    quorlock_error error;
     std::unique_ptr<event_base, Close> base(event_base_new());
     quorlock_client *client = nullptr;
-    check(quorlock_client_new(&client, base.get(), &nodes), error);
+    check(quorlock_client_new(&client, base.get(), &nodes, &error), error.text);
     auto report = [](int status, const quorlock_report *said, void *arg) {
         std::printf("%s: %s, %u answered\n", said->key, status == 0 && said->held == 0 ? "free" : "not free",
                     said->answered);
@@ -68,17 +69,14 @@ void look(const quorlock_client_options &nodes, const char *error)
 
 int main(int argc, char **argv)
 {
-    char error[256] = "";
     quorlock_client_options nodes = {};
     nodes.size = sizeof(nodes);
     nodes.nodes = argv + 1;
     nodes.n_nodes = static_cast<size_t>(argc - 1);
     nodes.node_timeout_ms = 5000; /* a machine that is busy is no fault */
-    nodes.error = error;
-    nodes.error_size = sizeof(error);
     try {
-        hold(nodes, error);
-        look(nodes, error);
+        hold(nodes);
+        look(nodes);
     } catch (const std::exception &problem) {
         std::fprintf(stderr, "%s\n", problem.what());
         return 1;

@@ -64,12 +64,12 @@ int main(int argc, char **argv)
     struct quorlock_lock_options lease = {.size = sizeof(lease), .wait_ms = 30000};
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *lock = NULL;
-    char error[256] = "";
+    struct quorlock_error error;
     int alive = 0;
 
     assert(++alive == 1); /* not compiled away by another project's build type */
-    if (alive != 1 || quorlock_sync_client_new(&client, &options) != 0) return 1;
-    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
+    if (alive != 1 || quorlock_sync_client_new(&client, &options, &error) != 0) return 1;
+    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, &error) != 0) return 2;
     if (quorlock_sync_lock_acquire(lock, NULL) != 0 || quorlock_sync_lock_release(lock, NULL) != 0) return 3;
     quorlock_sync_lock_free(lock);
     return quorlock_sync_client_close(client);

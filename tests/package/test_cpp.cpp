@@ -695,8 +695,8 @@ void callbacks_are_lambdas(const client_options &nodes)
         CHECK(thrown_by([&] { left.acquire(nullptr); }) == QUORLOCK_ERR_CLOSED);
     }
     {
-        quorlock::async::client ends([base](auto **ret, const auto *c) { return quorlock_client_new(ret, base, c); },
-                                     nodes);
+        quorlock::async::client ends(
+            [base](auto **ret, auto... with) { return quorlock_client_new(ret, base, with...); }, nodes);
         CHECK(thrown_by([&] { quorlock::async::client none(base, client_options{}); }) == QUORLOCK_ERR_INVAL);
     }
     event_base_dispatch(base); /* until it is closed */

@@ -140,10 +140,10 @@ int main(int argc, char **argv)
     quorlock_sync_client *client = NULL;
     quorlock_sync_lock *lock = NULL;
     struct quorlock_sync_result result = {.size = sizeof(result)};
-    char error[256] = "";
+    struct quorlock_error error;
 
-    if (quorlock_sync_client_new(&client, &options) != 0) return 1;
-    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, error, sizeof(error)) != 0) return 2;
+    if (quorlock_sync_client_new(&client, &options, &error) != 0) return 1;
+    if (quorlock_sync_lock_new(&lock, client, &(const char *){"report"}, 1, &lease, &error) != 0) return 2;
     if (quorlock_sync_lock_acquire(lock, &result) != 0 || result.fence == 0) return 3;
     if (quorlock_sync_lock_release(lock, NULL) != 0) return 4;
     quorlock_sync_lock_free(lock);

@@ -64,7 +64,7 @@ class Settings(test_python.PythonCase):
         """The options that reach the library, copied while their texts are there."""
         seen = []
 
-        def look(_handle, options):
+        def look(_handle, options, _error):
             found = ctypes.cast(options, ctypes.POINTER(_client.Options))[0]
             seen.append({name: getattr(found, name) for name, _ in found._fields_} |
                         {"nodes": [found.nodes[i].decode() for i in range(found.n_nodes)],

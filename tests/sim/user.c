@@ -173,7 +173,7 @@ static int make_client(struct user_client *client)
     bool operates = is_operators(world, client->index);
     const struct plan_client *own = &plan->clients[client->index % PLAN_CLIENTS_MAX];
     struct process *process = process_of(world, client->index);
-    char error[300] = "";
+    struct quorlock_error error;
     struct addresses_of nodes;
     const struct plan_set *set = membership_set(world, client->index);
     const char *set_name = set->renamed ? "renamed" : world->set_name;
@@ -196,20 +196,18 @@ static int make_client(struct user_client *client)
                                               .allocator = machine_allocator(process->machine),
                                               .log = plan_has(plan, FEATURE_LOG) || world->buggify ? on_log : NULL,
                                               .log_arg = client,
-                                              .error = error,
-                                              .error_size = sizeof(error),
                                               .buggify = buggify_seed(client),
                                               .credentials = plan->bias == BIAS_PASSWORDS ? on_credentials : NULL,
                                               .credentials_arg = world};
     int status;
 
     name_nodes(world, client->index, &nodes);
-    status = client_new_on(&client->client, machine_system(process->machine), &options, &client->clock);
+    status = client_new_on(&client->client, machine_system(process->machine), &options, &client->clock, &error);
     if (status == QUORLOCK_ERR_STATE && process_lacks_random(process)) {
         world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
     } else if (status != QUORLOCK_OK && status != QUORLOCK_ERR_NOMEM &&
                world_now(world) >= process->no_memory_until_us) {
-        judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error);
+        judge_violated(world, UNEXPLAINED, "client %u cannot be made: %s", client->index, error.text);
     }
     return status;
 }

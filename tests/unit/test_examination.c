@@ -76,7 +76,7 @@ static int setup(void **state)
         snprintf(f->addresses[i], sizeof(f->addresses[i]), "127.0.0.1:%d", ntohs(address.sin_port));
     }
     f->base = event_base_new();
-    return f->base == NULL ? -1 : quorlock_client_new(&f->client, f->base, &options);
+    return f->base == NULL ? -1 : quorlock_client_new(&f->client, f->base, &options, NULL);
 }
 
 static int teardown(void **state)

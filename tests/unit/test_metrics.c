@@ -275,7 +275,7 @@ static const struct {
 TEST(options_of_metrics_are_checked_one_by_one)
 {
     struct quorlock_metrics_options ret;
-    struct caller_error error;
+    struct quorlock_error error;
     char name[66] = {0}, value[1026] = {0};
 
     memset(name, 'a', sizeof(name) - 1);

@@ -10,7 +10,7 @@
 #define MS 1000ull
 
 static const char *const nodes[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"};
-static struct caller_error error;
+static struct quorlock_error error;
 
 static struct quorlock_client_options plain_client(void)
 {

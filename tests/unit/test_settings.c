@@ -12,7 +12,8 @@
 
 /* A folder with a configuration file and a password file, an empty environment, and what was loaded. */
 struct settings_fixture {
-    char folder[64], file[96], secret[96], error[512];
+    char folder[64], file[96], secret[96];
+    struct quorlock_error error;
     quorlock_settings *settings;
     struct quorlock_client_options options;
     struct event_base *base;
@@ -68,8 +69,8 @@ static void write_file(const char *path, const char *text)
 static void load(struct settings_fixture *f, const char *text, const char *set)
 {
     write_file(f->file, text);
-    if (quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)) != 0) fail_msg("%s", f->error);
-    assert_int_equal(quorlock_settings_options(f->settings, &f->options), 0);
+    if (quorlock_settings_load(&f->settings, f->file, set, &f->error) != 0) fail_msg("%s", f->error.text);
+    assert_int_equal(quorlock_settings_options(f->settings, &f->options, &f->error), 0);
 }
 
 static void refuse(struct settings_fixture *f, const char *text, const char *set, const char *error)
@@ -77,10 +78,9 @@ static void refuse(struct settings_fixture *f, const char *text, const char *set
     quorlock_settings_free(f->settings);
     f->settings = NULL;
     if (text != NULL) write_file(f->file, text);
-    assert_int_equal(quorlock_settings_load(&f->settings, f->file, set, f->error, sizeof(f->error)),
-                     QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_load(&f->settings, f->file, set, &f->error), QUORLOCK_ERR_INVAL);
     assert_null(f->settings);
-    assert_contains(f->error, error);
+    assert_contains(f->error.text, error);
 }
 
 SETTINGS_TEST(a_file_gives_options_and_a_set_goes_before_the_rest)
@@ -174,12 +174,10 @@ SETTINGS_TEST(a_password_of_the_caller_is_not_replaced_by_the_file)
     snprintf(text, sizeof(text), "nodes = 127.0.0.1:1\npassword-file = %s\n", f->secret);
     load(f, text, NULL);
     f->options.password = "of the program";
-    f->options.error = f->error;
-    f->options.error_size = sizeof(f->error);
-    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), QUORLOCK_ERR_INVAL);
-    assert_contains(f->error, "set credentials to NULL, too");
+    assert_int_equal(quorlock_client_new(&client, f->base, &f->options, &f->error), QUORLOCK_ERR_INVAL);
+    assert_contains(f->error.text, "set credentials to NULL, too");
     f->options.credentials = NULL;
-    assert_int_equal(quorlock_client_new(&client, f->base, &f->options), 0);
+    assert_int_equal(quorlock_client_new(&client, f->base, &f->options, &f->error), 0);
     assert_int_equal(quorlock_client_close(client, NULL, NULL), 0);
     assert_true(event_base_dispatch(f->base) >= 0);
 }
@@ -204,8 +202,8 @@ SETTINGS_TEST(quotes_marks_and_comments_behind_values_are_named)
 
     for (size_t i = 0; i < LENGTH(cases); i++) {
         refuse(f, cases[i].text, NULL, cases[i].place);
-        assert_contains(f->error, cases[i].cause);
-        assert_int_equal(times_in(f->error, "hidden"), 0);
+        assert_contains(f->error.text, cases[i].cause);
+        assert_int_equal(times_in(f->error.text, "hidden"), 0);
     }
     /* They are a part of the value here. */
     load(f, "password = \"a\nlabel = web #1\nprefix = a'b\n", NULL);
@@ -223,7 +221,7 @@ SETTINGS_TEST(a_password_file_with_a_byte_order_mark_is_refused)
     write_file(f->secret, "\xef\xbb\xbfhidden\n");
     snprintf(text, sizeof(text), "nodes = a:1\npassword-file = %s\n", f->secret);
     refuse(f, text, NULL, "it begins with a byte order mark (BOM): save it as UTF-8 without one");
-    assert_int_equal(times_in(f->error, "hidden"), 0);
+    assert_int_equal(times_in(f->error.text, "hidden"), 0);
 }
 
 SETTINGS_TEST(commas_or_blanks_separate_addresses)
@@ -249,19 +247,20 @@ SETTINGS_TEST(errors_name_variable_or_line_and_show_no_password)
     refuse(f, "nodes = a:1\njson = yes\n", NULL, "/config:2: json is no key of a file");
     refuse(f, "nodes = redis://u:hid den@a:1,b:2\n", NULL, "/config:1: nodes: address 2 of 3 has an @");
     refuse(f, "nodes = redis://u:hidden@a:1,,b:2\n", NULL, "/config:1: nodes: address 2 of 3 is empty");
-    assert_int_equal(times_in(f->error, "hidden"), 0);
+    assert_int_equal(times_in(f->error.text, "hidden"), 0);
     refuse(f, "[set a]\n[set b]\n", "c", "set: \"c\" is no set of the configuration files, which have a, b");
-    assert_int_equal(times_in(f->error, "--"), 0);
+    assert_int_equal(times_in(f->error.text, "--"), 0);
     setenv("QUORLOCK_MAX_LEASE", "2", 1);
     refuse(f, "", NULL, "QUORLOCK_MAX_LEASE: \"2\" has no unit");
     unlink(f->file);
     refuse(f, NULL, NULL, "/config: No such file or directory");
     setenv("QUORLOCK_CONFIG", "redis://u:hidden@a:1", 1);
-    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_ERR_INVAL);
-    assert_string_equal(f->error, "\"redis://...\" is an address, not a configuration file: write nodes URI,URI,...");
-    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, NULL, 0), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_settings_load(NULL, NULL, NULL, f->error, sizeof(f->error)), QUORLOCK_ERR_INVAL);
-    assert_string_equal(f->error, "invalid argument");
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, &f->error), QUORLOCK_ERR_INVAL);
+    assert_string_equal(f->error.text,
+                        "\"redis://...\" is an address, not a configuration file: write nodes URI,URI,...");
+    assert_int_equal(quorlock_settings_load(&f->settings, NULL, NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_load(NULL, NULL, NULL, &f->error), QUORLOCK_ERR_INVAL);
+    assert_string_equal(f->error.text, "ret is NULL: there is no place for the settings");
 }
 
 SETTINGS_TEST(no_value_is_lost_without_an_error)
@@ -269,22 +268,24 @@ SETTINGS_TEST(no_value_is_lost_without_an_error)
     struct quorlock_client_options options = {.size = sizeof(options), .max_lease_ms = 5000};
 
     load(f, "connect-timeout = 4s\n", NULL);
-    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options, &f->error), QUORLOCK_ERR_INVAL);
     assert_int_equal(options.max_lease_ms, 5000);
+    assert_contains(f->error.text, "options->max_lease_ms is set already");
     options.max_lease_ms = 0;
     /* A program that was built before connect_timeout_ms was there. */
     options.size = offsetof(struct quorlock_client_options, connect_timeout_ms);
-    assert_int_equal(quorlock_settings_options(f->settings, &options), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, &options, &f->error), QUORLOCK_ERR_INVAL);
     assert_null(options.nodes);
+    assert_contains(f->error.text, "gives connect_timeout_ms");
     quorlock_settings_free(f->settings);
     f->settings = NULL;
     f->options = (struct quorlock_client_options){.size = sizeof(f->options)};
     load(f, "", NULL);
-    assert_int_equal(quorlock_settings_options(f->settings, &options), 0);
+    assert_int_equal(quorlock_settings_options(f->settings, &options, &f->error), 0);
     assert_int_equal(options.size, offsetof(struct quorlock_client_options, connect_timeout_ms));
     assert_int_equal(options.n_nodes, 3);
-    assert_int_equal(quorlock_settings_options(NULL, &options), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_settings_options(f->settings, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_options(NULL, &options, &f->error), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_settings_options(f->settings, NULL, &f->error), QUORLOCK_ERR_INVAL);
 }
 
 SETTINGS_TEST(bytes_between_members_are_nobodys)
@@ -298,24 +299,24 @@ SETTINGS_TEST(bytes_between_members_are_nobodys)
     if (sizeof(void *) != 8) skip();
     padded.bytes[offsetof(struct quorlock_client_options, key_prefix) - 1] = 'x';
     padded.bytes[sizeof(padded.bytes) - 1] = 'x';
-    assert_int_equal(quorlock_settings_options(f->settings, &padded.options), 0);
+    assert_int_equal(quorlock_settings_options(f->settings, &padded.options, &f->error), 0);
 }
 
 SETTINGS_TEST(a_client_without_options_has_the_settings)
 {
     quorlock_client *client = NULL;
-    struct quorlock_client_options empty = {.size = sizeof(empty), .error = f->error, .error_size = sizeof(f->error)};
+    struct quorlock_client_options empty = {.size = sizeof(empty)};
 
     setenv("QUORLOCK_CONFIG", f->file, 1);
     write_file(f->file, "nodes = 127.0.0.1:1\nmax-lease = 1s\n");
-    assert_int_equal(quorlock_client_new(&client, f->base, NULL), 0);
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL, &f->error), 0);
     assert_int_equal(quorlock_client_close(client, NULL, NULL), 0);
     assert_true(event_base_dispatch(f->base) >= 0);
     write_file(f->file, "nodes = 127.0.0.1:1\nset-name = a|b\n");
-    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL, &f->error), QUORLOCK_ERR_INVAL);
     write_file(f->file, "nodes\n");
-    assert_int_equal(quorlock_client_new(&client, f->base, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_client_new(&client, f->base, NULL, &f->error), QUORLOCK_ERR_INVAL);
     /* A list of nodes that is empty by mistake is no wish for others. */
-    assert_int_equal(quorlock_client_new(&client, f->base, &empty), QUORLOCK_ERR_INVAL);
-    assert_contains(f->error, "0 node addresses");
+    assert_int_equal(quorlock_client_new(&client, f->base, &empty, &f->error), QUORLOCK_ERR_INVAL);
+    assert_contains(f->error.text, "0 node addresses");
 }

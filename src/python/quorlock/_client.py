@@ -43,7 +43,7 @@ class Options(ctypes.Structure):
                 ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
                 ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
                 ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p),
-                ("log", c_void_p), ("log_arg", c_void_p), ("error", c_char_p), ("error_size", c_size_t),
+                ("log", c_void_p), ("log_arg", c_void_p),
                 ("user", c_char_p), ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p),
                 ("tls_key", c_char_p), ("tls_name", c_char_p), ("buggify", c_uint64),
                 ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
@@ -140,7 +140,6 @@ class Client(Connection):
                 raise Invalid("user is given, and the password-file is that of the settings: give password_file, too", INVAL)
             self._log, self._credentials = line_to(log), credentials
             super().__init__()
-            self._error = ctypes.create_string_buffer(_library.TEXT_SIZE)
             fill(self._options, policy=choose(policy, POLICIES, "policy"),
                  dialect=choose(dialect, DIALECTS, "dialect"), guard=choose(guard, GUARDS, "guard"),
                  node_timeout_ms=node_timeout_ms or None, max_lease_ms=max_lease_ms or None, drift_ppm=drift_ppm,
@@ -154,21 +153,20 @@ class Client(Connection):
                 words = split_addresses(nodes) if isinstance(nodes, str) else list(nodes)
                 addresses = [encode(word, "the address of a node", secret=True) for word in words]
                 self._options.nodes, self._options.n_nodes = _library.text_array(addresses), len(addresses)
-            self._options.error, self._options.error_size = ctypes.cast(self._error, c_char_p), _library.TEXT_SIZE
             self._open()
             failed.pop_all()
         CLIENTS.add(self)
 
     def _load(self, config: Optional[str], name: Optional[str]) -> None:
         """Fill the options from environment and files."""
-        text = ctypes.create_string_buffer(METRICS_SIZE)
+        found = _library.Error()
         status = library.quorlock_settings_load(
             ctypes.byref(self._settings), None if config is None else encode(os.fspath(config), "config"),
-            None if name is None else encode(name, "set"), text, METRICS_SIZE)
+            None if name is None else encode(name, "set"), ctypes.byref(found))
         if status == OK:
-            status = library.quorlock_settings_options(self._settings, ctypes.byref(self._options))
+            status = library.quorlock_settings_options(self._settings, ctypes.byref(self._options), ctypes.byref(found))
         if status != OK:
-            raise error(status, text.value.decode(errors="replace"))
+            raise error(status, found.text.decode(errors="replace"))
 
     def _forget_settings(self) -> None:
         settings, self._settings = self._settings, c_void_p()
@@ -181,12 +179,12 @@ class Client(Connection):
             self._on_login = _library.CredentialsCallback(asks(self._home, self._credentials))
 
     def _open(self) -> None:
-        handle = c_void_p()
+        found, handle = _library.Error(), c_void_p()
         if self._credentials is not None:
             self._options.credentials = self._on_login
-        status = library.quorlock_sync_client_new(ctypes.byref(handle), ctypes.byref(self._options))
+        status = library.quorlock_sync_client_new(ctypes.byref(handle), ctypes.byref(self._options), ctypes.byref(found))
         if status != OK:
-            raise error(status, self._error.value.decode(errors="replace"))
+            raise error(status, found.text.decode(errors="replace"))
         assert handle.value is not None
         try:
             self._events = begin_events(self, handle.value, self._log)

@@ -68,14 +68,14 @@ class Candidate(Handle):
         self._end: Tuple[int, str] = (OK, "")
         options = options_of(Options, advertise=advertise, lease_ms=lease_ms, renew_ms=renew_ms,
                              lost_margin_ms=lost_margin_ms, fence_ttl_ms=fence_ttl_ms)
-        text, handle, key = ctypes.create_string_buffer(_library.TEXT_SIZE), c_void_p(), encode(name, "the name")
+        found, handle, key = _library.Error(), c_void_p(), encode(name, "the name")
         with client._call() as of:
             self._life, self._number = client._life, next(client._numbers)
             options.arg = self._number
-            status = library.quorlock_sync_candidate_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
-                                                             _library.TEXT_SIZE)
+            status = library.quorlock_sync_candidate_new(ctypes.byref(handle), of, key, ctypes.byref(options),
+                                                         ctypes.byref(found))
             if status != OK:
-                raise error(status, text.value.decode(errors="replace"))
+                raise error(status, found.text.decode(errors="replace"))
             # The candidacy has not begun, so no callback comes before this.
             client._candidates[self._number] = weakref.ref(self)
             self._handle = handle.value

@@ -26,6 +26,11 @@ PASSWORD_SIZE = 16385
 WHY_SIZE = 256
 
 
+class Error(ctypes.Structure):
+    """struct quorlock_error"""
+    _fields_ = [("status", c_int), ("text", c_char * TEXT_SIZE)]
+
+
 class Credentials(ctypes.Structure):
     """struct quorlock_credentials"""
     _fields_ = [("size", c_size_t), ("user", c_char * USER_SIZE), ("password", c_char * PASSWORD_SIZE),
@@ -96,18 +101,18 @@ FUNCTIONS = {
     "quorlock_version": (c_char_p,),
     "quorlock_status_name": (c_char_p, c_int),
     "quorlock_status_text": (c_char_p, c_int),
-    "quorlock_settings_load": (c_int, POINTER(c_void_p), c_char_p, c_char_p, c_char_p, c_size_t),
-    "quorlock_settings_options": (c_int, c_void_p, OPTIONS),
+    "quorlock_settings_load": (c_int, POINTER(c_void_p), c_char_p, c_char_p, POINTER(Error)),
+    "quorlock_settings_options": (c_int, c_void_p, OPTIONS, POINTER(Error)),
     "quorlock_settings_free": (None, c_void_p),
-    "quorlock_sync_client_new": (c_int, POINTER(c_void_p), OPTIONS),
+    "quorlock_sync_client_new": (c_int, POINTER(c_void_p), OPTIONS, POINTER(Error)),
     "quorlock_sync_client_close": (c_int, c_void_p),
     "quorlock_sync_client_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
     "quorlock_sync_client_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
     "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
     "quorlock_sync_client_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
     "quorlock_sync_client_break": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
-    "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS, c_char_p,
-                              c_size_t),
+    "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS,
+                              POINTER(Error)),
     "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),
     "quorlock_sync_lock_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_sync_lock_release": (c_int, c_void_p, POINTER(Result)),
@@ -120,7 +125,7 @@ FUNCTIONS = {
     "quorlock_sync_lock_free": (None, c_void_p),
     "quorlock_sync_lock_set_on_lost": (None, c_void_p, c_void_p, c_void_p),
     "quorlock_sync_lock_valid_ms": (c_uint32, c_void_p),
-    "quorlock_sync_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
+    "quorlock_sync_candidate_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, POINTER(Error)),
     "quorlock_sync_candidate_stand": (c_int, c_void_p, POINTER(c_uint64)),
     "quorlock_sync_candidate_resign": (c_int, c_void_p),
     "quorlock_sync_candidate_free": (None, c_void_p),
@@ -128,7 +133,7 @@ FUNCTIONS = {
     "quorlock_sync_candidate_term": (c_uint64, c_void_p),
     "quorlock_sync_client_events": (c_int, c_void_p, POINTER(c_int)),
     "quorlock_sync_client_next_event": (c_int, c_void_p, POINTER(Event)),
-    "quorlock_sync_observer_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, c_char_p, c_size_t),
+    "quorlock_sync_observer_new": (c_int, POINTER(c_void_p), c_void_p, c_char_p, OPTIONS, POINTER(Error)),
     "quorlock_sync_observer_free": (None, c_void_p),
 }
 

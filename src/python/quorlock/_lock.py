@@ -104,13 +104,12 @@ class Lock(Handle):
 
     def _make(self) -> None:
         client = self._client
-        text = ctypes.create_string_buffer(_library.TEXT_SIZE)
-        handle = c_void_p()
+        found, handle = _library.Error(), c_void_p()
         with client._call() as of:
             status = library.quorlock_sync_lock_new(ctypes.byref(handle), of, self._names, len(self._names),
-                                                   ctypes.byref(self._options), text, _library.TEXT_SIZE)
+                                                    ctypes.byref(self._options), ctypes.byref(found))
             if status != OK:
-                raise error(status, text.value.decode(errors="replace"))
+                raise error(status, found.text.decode(errors="replace"))
             self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
             self._wait_ms = self._options.wait_ms
             client._locks[self._number] = weakref.ref(self)

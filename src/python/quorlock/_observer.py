@@ -45,17 +45,17 @@ class Observer(Handle):
         self._handles: List[c_void_p] = []
         self._client, self._on_change = client, on_change
         self.leader = Leader("unknown", 0, None, None, 0)
-        text, handle = ctypes.create_string_buffer(_library.TEXT_SIZE), c_void_p()
+        found, handle = _library.Error(), c_void_p()
         key, options = encode(name, "the name"), options_of(Options, poll_ms=poll_ms)
         with client._call() as of:
             self._number = next(client._numbers)
             client._observers[self._number] = weakref.ref(self)
             options.arg = self._number
-            status = library.quorlock_sync_observer_new(ctypes.byref(handle), of, key, ctypes.byref(options), text,
-                                                       _library.TEXT_SIZE)
+            status = library.quorlock_sync_observer_new(ctypes.byref(handle), of, key, ctypes.byref(options),
+                                                        ctypes.byref(found))
             if status != OK:
                 del client._observers[self._number]
-                raise error(status, text.value.decode(errors="replace"))
+                raise error(status, found.text.decode(errors="replace"))
             self._handles.append(handle)
 
     def __enter__(self) -> "Observer":

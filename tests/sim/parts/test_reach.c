@@ -100,7 +100,7 @@ static void open_client(void *arg)
                                                     .guard = f->guard,
                                                     .allocator = machine_allocator(f->machine)};
 
-    assert_int_equal(client_new_on(&f->client, machine_system(f->machine), &options, NULL), 0);
+    assert_int_equal(client_new_on(&f->client, machine_system(f->machine), &options, NULL, NULL), 0);
 }
 
 static void close_client(void *arg)

@@ -209,7 +209,7 @@ static void start(void *arg)
                                                     .allocator = machine_allocator(f->machine)};
     const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 2 * LEASE_MS};
 
-    if (client_new_on(&f->client, machine_system(f->machine), &options, NULL) != 0) return;
+    if (client_new_on(&f->client, machine_system(f->machine), &options, NULL, NULL) != 0) return;
     if (quorlock_lock_new(&f->lock, f->client, &key, 1, &lease) != 0) return;
     quorlock_lock_set_on_lost(f->lock, on_lost, f);
     (void)quorlock_lock_acquire(f->lock, on_result, f);

@@ -174,10 +174,10 @@ struct system outside_system(struct event_base *base, const struct alloc *alloc)
 }
 
 int outside_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *options,
-                       struct expiry_clock *clock)
+                       struct expiry_clock *clock, struct quorlock_error *error)
 {
     (void)base;
-    return client_new_on(ret, machine_system(f.machine), options, clock);
+    return client_new_on(ret, machine_system(f.machine), options, clock, error);
 }
 
 static void run_woken(void *arg)
@@ -275,7 +275,7 @@ static void make_lock(struct shared *shared)
     if (f.closing) return;
     before = enter(f.sync);
     shared->changing = true;
-    expect("new", quorlock_sync_lock_new(&shared->handle, f.sync, &shared->key, 1, &options, NULL, 0), false, shut);
+    expect("new", quorlock_sync_lock_new(&shared->handle, f.sync, &shared->key, 1, &options, NULL), false, shut);
     shared->changing = shared->stopped = false;
     leave(before);
 }
@@ -474,8 +474,7 @@ static void make_candidate(void)
     if (f.closing) return;
     before = enter(f.sync);
     f.candidate_changing = true;
-    expect("candidate_new", quorlock_sync_candidate_new(&f.candidate, f.sync, "election", &options, NULL, 0), false,
-           shut);
+    expect("candidate_new", quorlock_sync_candidate_new(&f.candidate, f.sync, "election", &options, NULL), false, shut);
     f.candidate_changing = false;
     leave(before);
 }
@@ -581,7 +580,7 @@ static void open_all(void)
 
     int fd;
 
-    if (quorlock_sync_client_new(&f.sync, &options) != 0) turns_fail("the client does not open");
+    if (quorlock_sync_client_new(&f.sync, &options, NULL) != 0) turns_fail("the client does not open");
     f.has_events = one_in(2);
     if (f.has_events && quorlock_sync_client_events(f.sync, &fd) != 0) turns_fail("there are no events");
     for (unsigned i = 0; i < LOCKS; i++) {

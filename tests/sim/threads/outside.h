@@ -32,7 +32,7 @@ ssize_t outside_write(int fd, const void *bytes, size_t size);
 int outside_close(int fd);
 struct system outside_system(struct event_base *, const struct alloc *);
 int outside_client_new(quorlock_client **ret, struct event_base *, const struct quorlock_client_options *,
-                       struct expiry_clock *);
+                       struct expiry_clock *, struct quorlock_error *);
 
 #ifdef OUTSIDE
 #define own_base_new           outside_base_new
