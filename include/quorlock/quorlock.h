@@ -150,7 +150,7 @@ struct quorlock_client_options {
     uint32_t drift_fixed_ms;   /* added to it; default 2 */
     uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
     uint32_t reconnect_max_ms; /* longest pause; default 2000 */
-    const char *key_prefix;    /* in front of every key on the nodes; default none */
+    const char *key_prefix;    /* in front of all names on the nodes but the guard's; default none */
     const char *owner_label;   /* readable front of owner tokens; default none; plain dialect only */
     const char *set_name;      /* name of this set of nodes; default: a hash of the sorted addresses */
     int allow_eviction;        /* not 0: use nodes that may evict keys, and only warn */

@@ -432,19 +432,20 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
     }
 }
 
-static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node *node)
+static void judge_names(const struct diagnose_set *set, struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     static const struct {
-        const char *what, *effect, *rule;
+        const char *what, *name, *effect,
+            *rule; /* the prefix stands before the name, and behind the sign of the rule */
         int severity;
     } names[EXAMINE_NAMES] = {
-        [EXAMINE_LOCK] = {"every key", "locks outside the patterns of this user are refused", "~KEY",
+        [EXAMINE_LOCK] = {"every key", "", "locks outside the patterns of this user are refused", "~KEY",
                           QUORLOCK_SEVERITY_WARNING},
-        [EXAMINE_GUARD] = {"the key quorlock:guard", "it cannot vote for us", "~quorlock:guard",
+        [EXAMINE_GUARD] = {"the key", "quorlock:guard", "it cannot vote for us", "~quorlock:guard",
                            QUORLOCK_SEVERITY_WARNING},
-        [EXAMINE_FENCE] = {"every key quorlock:fence:KEY", "locks on other keys get no fencing tokens",
+        [EXAMINE_FENCE] = {"every key", "quorlock:fence:KEY", "locks on other keys get no fencing tokens",
                            "~quorlock:fence:*", QUORLOCK_SEVERITY_WARNING},
-        [EXAMINE_CHANNEL] = {"the channels quorlock:released:KEY", "waiters get no release notices, and poll",
+        [EXAMINE_CHANNEL] = {"the channels", "quorlock:released:KEY", "waiters get no release notices, and poll",
                              "&quorlock:released:*", QUORLOCK_SEVERITY_NOTE},
     };
     const uint32_t refused = node->facts->refused_names;
@@ -454,12 +455,15 @@ static void judge_names(struct diagnosis *diagnosis, const struct diagnose_node 
         /* A user that may use the guard was set up for quorlock. If its locks are limited to some keys, that is
          * intended. */
         bool meant = (refused & (1u << EXAMINE_GUARD)) == 0 && (refused & (1u << EXAMINE_LOCK)) != 0;
+        const char *prefix = i == EXAMINE_GUARD ? "" : set->prefix;
+        const char *name = i == EXAMINE_LOCK && *prefix != '\0' ? "KEY" : names[i].name;
         char remedy[DIAGNOSE_REMEDY_SIZE];
 
         if ((refused & (1u << i)) == 0) continue;
-        snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %s", user, names[i].rule);
+        snprintf(remedy, sizeof(remedy), "ACL SETUSER %s %c%s%s", user, *names[i].rule, prefix, names[i].rule + 1);
         diagnose_add(diagnosis, meant ? QUORLOCK_SEVERITY_NOTE : names[i].severity, "names", node, remedy,
-                     "user \"%s\" may not use %s: %s", user, names[i].what, names[i].effect);
+                     "user \"%s\" may not use %s%s%s%s: %s", user, names[i].what, *name != '\0' ? " " : "", prefix,
+                     name, names[i].effect);
     }
 }
 
@@ -501,7 +505,7 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     judge_writes(diagnosis, node);
     judge_guard(set, diagnosis, node);
     judge_rights(diagnosis, node);
-    judge_names(diagnosis, node);
+    judge_names(set, diagnosis, node);
     judge_connection(diagnosis, node);
 }
 

@@ -28,6 +28,7 @@ struct diagnose_set {
     const struct diagnose_node *nodes;
     uint32_t n_nodes, quorum;
     const char *set;       /* the set that the guards should name */
+    const char *prefix;    /* of their keys; "": none */
     bool named;            /* set is a name, not a hash of the addresses */
     uint32_t max_lease_ms; /* that the guards should have; 0: any that they agree on */
     bool allow_eviction;

@@ -70,6 +70,7 @@ static void admin_doctor_judge(struct examination *examination, const struct dia
                                .n_nodes = runtime->n_nodes,
                                .quorum = runtime_quorum(runtime),
                                .set = runtime->set,
+                               .prefix = runtime->key_prefix,
                                .named = options->set_name != NULL,
                                .max_lease_ms = unset ? 0 : options->max_lease_ms,
                                .allow_eviction = options->allow_eviction != 0};

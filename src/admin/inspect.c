@@ -65,6 +65,7 @@ static void admin_inspect_ask(struct inspect *inspect, uint32_t index)
                                    .read_only = node->read_only,
                                    .explain = inspect->kind == NULL,
                                    NODE_KEY(inspect->key, inspect->key_length),
+                                   .prefix = (size_t)(inspect->name - inspect->key),
                                    .timeout_ms = runtime_timeout_ms(runtime)};
     int result;
 

@@ -60,17 +60,18 @@ static struct runtime *admin_list_runtime_of(const struct listing *listing)
 
 /* ---- patterns ---- */
 
-/* make_match - return the pattern for SCAN: any front, the prefix, and the caller's pattern. */
+/* make_match - return the pattern for SCAN: the prefix, whatever stands before the name of a slot, and the caller's
+ * pattern. */
 static char *make_match(const struct alloc *alloc, const char *prefix, const char *pattern)
 {
     char *match = alloc_zero(alloc, 2 * strlen(prefix) + strlen(pattern) + 2), *to = match;
 
     if (match == NULL) return NULL;
-    *to++ = '*';
     for (; *prefix != '\0'; prefix++) {
         if (strchr("*?[]\\^-", *prefix) != NULL) *to++ = '\\';
         *to++ = *prefix;
     }
+    *to++ = '*';
     memcpy(to, pattern, strlen(pattern) + 1);
     return match;
 }
@@ -81,13 +82,13 @@ static const char *name_of(const struct listing *listing, const char *raw, uint3
     const char *prefix = admin_list_runtime_of(listing)->key_prefix, *name = raw;
 
     *ret_slot = 0;
+    if (strncmp(name, prefix, strlen(prefix)) != 0) return NULL;
+    name += strlen(prefix);
     if (strncmp(name, SLOT_FRONT, strlen(SLOT_FRONT)) == 0) {
         for (name += strlen(SLOT_FRONT); *name >= '0' && *name <= '9' && *ret_slot < QUORLOCK_PERMITS_MAX; name++)
             *ret_slot = *ret_slot * 10 + (uint32_t)(*name - '0');
         if (*name++ != ':' || *ret_slot >= QUORLOCK_PERMITS_MAX) return NULL;
     }
-    if (strncmp(name, prefix, strlen(prefix)) != 0) return NULL;
-    name += strlen(prefix);
     return *name != '\0' && listed_fits(listing->pattern, name) ? name : NULL;
 }
 
@@ -322,6 +323,7 @@ static bool admin_list_begin(struct listing *listing, const char *pattern)
                                        .link = nodes_link(runtime, i),
                                        .redisson = runtime->options.dialect == QUORLOCK_DIALECT_REDISSON,
                                        .pattern = listing->match,
+                                       .prefix = runtime->key_prefix,
                                        .found = on_found,
                                        .done = list_done,
                                        .arg = node};

@@ -32,20 +32,20 @@ static const struct rules commands[] = {
     {PLAIN | LIST, "+scan +getrange"},
     {REDISSON | LIST, "+scan +hlen +hkeys"},
 };
-/* % is replaced by the pattern. */
+/* @ is replaced by the prefix, % by the pattern. */
 static const struct rules names[] = {
-    {PLAIN | REDISSON, "~%"},
-    {PLAIN | REDISSON, "~quorlock:fence:%"}, /* waiters read the counter, also without fencing */
-    {PLAIN, "~quorlock:readers:%"},
-    {PLAIN, "~quorlock:intents:%"},
-    {PLAIN, "~quorlock:queue:%"},
-    {PLAIN, "~quorlock:permits:%"},
-    {PLAIN, "~quorlock:slot:*:%"},
-    {PLAIN, "~quorlock:fence:quorlock:slot:*:%"},
-    {PLAIN | NOTICES, "&quorlock:released:%"},
-    {REDISSON | NOTICES, "~redisson_lock_queue:{%}"},
-    {REDISSON | NOTICES, "&redisson_lock__channel:{%}"},
-    {REDISSON | NOTICES, "&redisson_lock__channel:{%}:*"},
+    {PLAIN | REDISSON, "~@%"},
+    {PLAIN | REDISSON, "~@quorlock:fence:%"}, /* waiters read the counter, also without fencing */
+    {PLAIN, "~@quorlock:readers:%"},
+    {PLAIN, "~@quorlock:intents:%"},
+    {PLAIN, "~@quorlock:queue:%"},
+    {PLAIN, "~@quorlock:permits:%"},
+    {PLAIN, "~@quorlock:slot:*:%"},
+    {PLAIN, "~@quorlock:fence:quorlock:slot:*:%"},
+    {PLAIN | NOTICES, "&@quorlock:released:%"},
+    {REDISSON | NOTICES, "~redisson_lock_queue:{@%}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{@%}"},
+    {REDISSON | NOTICES, "&redisson_lock__channel:{@%}:*"},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]), N_NAMES = sizeof(names) / sizeof(names[0]) };
 
@@ -75,16 +75,25 @@ static bool is_needed(const struct rules *rules, unsigned wanted)
     return (rules->when & wanted & dialects) != 0 && (rules->when & ~dialects & ~wanted) == 0;
 }
 
-/* acl_add_name - add a rule for a pattern behind a prefix. Redisson puts a key into braces if it has none; keys that
- * match * may have some. */
+/* acl_add_name - add a rule for a pattern behind a prefix. One key pattern and one channel pattern allow all that
+ * begins with the prefix. Redisson puts a key into braces if it has none; keys that match * may have some. */
 static void acl_add_name(struct text *text, const char *rule, const char *prefix, const char *pattern)
 {
-    const char *place = strchr(rule, '%');
-    bool any = *prefix == '\0' && strcmp(pattern, "*") == 0;
-    bool bare = place[1] == '}' && (any || strchr(prefix, '{') != NULL || strchr(pattern, '{') != NULL);
+    bool every = strcmp(pattern, "*") == 0, any = *prefix == '\0' && every, whole = every && !any && rule[1] == '@';
+    bool bare = strchr(rule, '{') != NULL && (any || strchr(prefix, '{') != NULL || strchr(pattern, '{') != NULL);
 
-    text_format(text, " %.*s%s%s%s", (int)(place - rule) - bare, rule, prefix, pattern,
-                any && bare ? "" : place + 1 + bare);
+    if (whole && *rule == '~' && rule[2] != '%') return;
+    if (whole) rule = *rule == '~' ? "~@%" : "&@%";
+    text_format(text, " ");
+    for (bool done = false; *rule != '\0' && !done; rule++) {
+        if (*rule == '@')
+            text_format(text, "%s", prefix);
+        else if (*rule == '%')
+            text_format(text, "%s", pattern);
+        else if (!bare || strchr("{}", *rule) == NULL)
+            text_format(text, "%c", *rule);
+        done = bare && any && *rule == '%';
+    }
 }
 
 static void acl_add_line(struct text *text, const struct settings *settings, const char *const *patterns,
@@ -94,13 +103,12 @@ static void acl_add_line(struct text *text, const struct settings *settings, con
                       (settings->no_notices ? 0 : NOTICES) | (has_database(settings->values.nodes) ? DATABASE : 0) |
                       (settings->with_ls ? LIST : 0);
     const char *prefix = settings->values.client.key_prefix != NULL ? settings->values.client.key_prefix : "";
-    bool all = false;
+    bool every = strcmp(patterns[0], "*") == 0, all = every && *prefix == '\0';
 
-    for (size_t i = 0; i < n_patterns; i++) all |= *prefix == '\0' && strcmp(patterns[i], "*") == 0;
     /* Beside ~* the server accepts no other key pattern. */
     text_format(text, "ACL SETUSER %s on resetkeys resetchannels -@all %s", settings->acl,
                 all ? "~*" : "~quorlock:guard");
-    if (!all && (wanted & PLAIN) != 0) text_format(text, " ~quorlock:clock"); /* of the queues */
+    if (!every && (wanted & PLAIN) != 0) text_format(text, " ~%squorlock:clock", prefix); /* of the queues */
     for (size_t i = 0; i < n_patterns; i++)
         for (size_t k = 0; k < N_NAMES; k++)
             if (is_needed(&names[k], wanted) && !(all && names[k].text[0] == '~'))
@@ -124,12 +132,19 @@ int acl_print(const struct settings *settings)
     const char *const *patterns = settings->n_words > 0 ? settings->words : all;
     size_t n_patterns = settings->n_words > 0 ? settings->n_words : 1;
     struct text text = {0};
-    bool good = check_word("--acl", settings->acl);
+    bool good = check_word("--acl", settings->acl), every = false;
     int status;
 
     if (good && settings->values.client.key_prefix != NULL && *settings->values.client.key_prefix != '\0')
         good = check_word("--prefix", settings->values.client.key_prefix);
-    for (size_t i = 0; i < n_patterns && good; i++) good = check_word("key", patterns[i]);
+    for (size_t i = 0; i < n_patterns && good; i++) {
+        good = check_word("key", patterns[i]);
+        every |= strcmp(patterns[i], "*") == 0;
+    }
+    if (every) {
+        patterns = all;
+        n_patterns = 1;
+    }
     if (!good) return EXIT_USAGE;
     /* The user of the line could read more than keys with the prefix. */
     if (settings->values.client.key_prefix != NULL && strpbrk(settings->values.client.key_prefix, "*?[]") != NULL) {

@@ -50,6 +50,7 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     assert(request->n_keys >= 1 && tag->lease_us / MS <= UINT32_MAX);
     assert(terms->config.permits == 0 || request->n_keys == 1);
     request->op = (enum op)tag->op;
+    request->prefix = strlen(runtime->key_prefix);
     request->lease_ms = (uint32_t)(tag->lease_us / MS);
     request->fenced = terms->config.fencing;
     request->fence = command->fence;
@@ -75,54 +76,54 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
 
 /* ---- a key that was denied ---- */
 
-/* Add front and key to the text. What does not fit is left out. */
-static void request_add_key(char *text, const char *front, const struct node_key *key)
+/* Add a name of the key to the text, with front behind the prefix. What does not fit is left out. */
+static void request_add_key(char *text, size_t prefix, const char *front, const struct node_key *key)
 {
     size_t used = strlen(text), room = REQUEST_DENIED_SIZE - used;
-    int written = snprintf(text + used, room, " %s", front);
+    int written = snprintf(text + used, room, " %.*s%s", (int)prefix, key->text, front);
     char *at = text + used + written;
 
     assert(used < REQUEST_DENIED_SIZE);
-    if (written < 0 || (size_t)written + key->length >= room) {
+    if (written < 0 || (size_t)written + key->length - prefix >= room) {
         text[used] = '\0';
         return;
     }
-    for (size_t i = 0; i < key->length; i++) {
-        unsigned char byte = (unsigned char)key->text[i];
-
-        *at++ = key->text[i];
-        if (byte <= ' ' || byte == 0x7f) at[-1] = '?';
-    }
+    at = stpncpy(at, key->text + prefix, key->length - prefix);
     *at = '\0';
+    while (--at > text + used) {
+        if ((unsigned char)*at <= ' ' || *at == 0x7f) *at = '?';
+    }
 }
 
-static void add_permit_keys(char *text, const struct terms *terms, const struct node_key *name, uint32_t slot)
+static void add_permit_keys(char *text, size_t prefix, const struct terms *terms, const struct node_key *name,
+                            uint32_t slot)
 {
     char front[48];
 
     assert(slot < terms->config.permits);
-    request_add_key(text, "quorlock:permits:", name);
-    if (terms->config.fair) request_add_key(text, "quorlock:queue:", name);
+    request_add_key(text, prefix, "quorlock:permits:", name);
+    if (terms->config.fair) request_add_key(text, prefix, "quorlock:queue:", name);
     snprintf(front, sizeof(front), "quorlock:fence:quorlock:slot:%u:", (unsigned)slot);
-    request_add_key(text, front + sizeof("quorlock:fence:") - 1, name);
-    if (terms->config.fencing) request_add_key(text, front, name);
+    request_add_key(text, prefix, front + sizeof("quorlock:fence:") - 1, name);
+    if (terms->config.fencing) request_add_key(text, prefix, front, name);
 }
 
 void request_denied(struct node_reply *reply, const struct runtime *runtime, const struct terms *terms,
                     const struct node_key *keys, uint32_t n_keys, uint32_t slot, char *text)
 {
     static const struct node_key none = {"", 0};
+    size_t prefix = strlen(runtime->key_prefix);
 
     if (reply->fault != FAULT_AUTH || reply->error == NULL || strstr(reply->error, " key") == NULL) return;
     snprintf(text, REQUEST_DENIED_SIZE, "%s; it asked for", reply->error);
     reply->error = text;
-    if (terms->config.permits != 0) add_permit_keys(text, terms, &keys[0], slot);
+    if (terms->config.permits != 0) add_permit_keys(text, prefix, terms, &keys[0], slot);
     for (uint32_t i = 0; i < n_keys && terms->config.permits == 0; i++) {
-        request_add_key(text, "", &keys[i]);
-        if (terms->config.fencing) request_add_key(text, "quorlock:fence:", &keys[i]);
-        if (terms->config.shared != 0) request_add_key(text, "quorlock:readers:", &keys[i]);
-        if (terms->config.shared != 0) request_add_key(text, "quorlock:intents:", &keys[i]);
-        if (terms->config.fair) request_add_key(text, "quorlock:queue:", &keys[i]);
+        request_add_key(text, prefix, "", &keys[i]);
+        if (terms->config.fencing) request_add_key(text, prefix, "quorlock:fence:", &keys[i]);
+        if (terms->config.shared != 0) request_add_key(text, prefix, "quorlock:readers:", &keys[i]);
+        if (terms->config.shared != 0) request_add_key(text, prefix, "quorlock:intents:", &keys[i]);
+        if (terms->config.fair) request_add_key(text, prefix, "quorlock:queue:", &keys[i]);
     }
-    if (runtime->options.guard != QUORLOCK_GUARD_OFF) request_add_key(text, "quorlock:guard", &none);
+    if (runtime->options.guard != QUORLOCK_GUARD_OFF) request_add_key(text, 0, "quorlock:guard", &none);
 }

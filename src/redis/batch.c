@@ -90,7 +90,7 @@ static size_t size_of(const struct batch *batch, const struct dialect *dialect)
     size_t counters = content->fenced ? content->keys.used + content->n * DIALECT_COUNTER_FRAME : 0;
 
     return PLAIN_FRAME + dialect->scripts[SCRIPT_COMBINED].length + DIALECT_BATCH_FRAME + content->keys.used +
-           content->owners.used + counters + content->numbers.used;
+           content->owners.used + counters + content->numbers.used + content->prefix;
 }
 
 size_t batch_size(const struct batch *batch, const struct dialect *dialect)
@@ -101,8 +101,9 @@ size_t batch_size(const struct batch *batch, const struct dialect *dialect)
 size_t batch_size_with(const struct batch *batch, const struct dialect *dialect, const struct node_request *request)
 {
     size_t counter = request->fenced ? request->keys[0].length + WORD_FRAME + DIALECT_COUNTER_FRAME + NUMBER_WORD : 0;
+    size_t words = request->keys[0].length + request->owner_length + request->prefix + 3 * (size_t)WORD_FRAME;
 
-    return size_of(batch, dialect) + request->keys[0].length + request->owner_length + 2 * (size_t)WORD_FRAME + counter;
+    return size_of(batch, dialect) + words + counter;
 }
 
 /* Append the words of the request to the three buffers, all or none. */
@@ -130,11 +131,13 @@ enum bytes_fault batch_add(struct batch *batch, char letter, const struct node_r
     enum bytes_fault fault;
 
     assert(!batch_is_full(batch, request) && request->n_keys == 1);
+    assert(content->n == 0 || request->prefix == content->prefix);
     fault = write_words(content, request);
     if (fault != BYTES_FINE) return fault;
     if (content->n == 0) {
         batch->first = *request;
         batch->key_length = request->keys[0].length;
+        content->prefix = request->prefix;
         content->fenced = request->fenced;
         content->fence_ttl_ms = request->fence_ttl_ms;
     }
@@ -171,7 +174,7 @@ void batch_build(const struct batch *batch, struct bytes *out, const struct dial
 
 void batch_forget(struct batch *batch)
 {
-    batch->content.n = batch->content.lease_ms = 0;
+    batch->content.n = batch->content.prefix = batch->content.lease_ms = 0;
     batch->content.fenced = false;
     memset(batch->filter, 0, sizeof(batch->filter));
     bytes_cut(&batch->content.keys, 0);

@@ -299,19 +299,23 @@ static const struct link_events examine_link_events = {
 /* The lock key is random, so that it does not exist. */
 static bool make_names(struct examine *examine)
 {
+    static const struct {
+        enum examine_name name;
+        const char *text;
+    } fronts[] = {{EXAMINE_LOCK, ""}, {EXAMINE_FENCE, "quorlock:fence:"}, {EXAMINE_CHANNEL, "quorlock:released:"}};
     const struct alloc *alloc = examine->config.alloc;
     struct system *system = examine->config.system;
     unsigned long long number = 0;
     size_t length;
-    char key[48];
+    char name[64];
 
     if (system->ops->random(system, &number, sizeof(number), false) != 0) number = link_now_us(&examine->link);
-    snprintf(key, sizeof(key), "quorlock-doctor-%016llx", number);
-    examine->names[EXAMINE_LOCK] = alloc_joined(alloc, examine->config.key_prefix, key, &length);
-    if (examine->names[EXAMINE_LOCK] == NULL) return false;
-    examine->names[EXAMINE_FENCE] = alloc_joined(alloc, "quorlock:fence:", examine->names[EXAMINE_LOCK], &length);
-    examine->names[EXAMINE_CHANNEL] = alloc_joined(alloc, "quorlock:released:", examine->names[EXAMINE_LOCK], &length);
-    return examine->names[EXAMINE_FENCE] != NULL && examine->names[EXAMINE_CHANNEL] != NULL;
+    for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
+        snprintf(name, sizeof(name), "%squorlock-doctor-%016llx", fronts[i].text, number);
+        examine->names[fronts[i].name] = alloc_joined(alloc, examine->config.key_prefix, name, &length);
+        if (examine->names[fronts[i].name] == NULL) return false;
+    }
+    return true;
 }
 
 struct examine *examine_start(const struct examine_config *config, struct examine_facts *facts)

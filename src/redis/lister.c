@@ -34,8 +34,9 @@ static void lister_finish(struct lister *lister, enum fault fault, const char *w
 static void lister_ask(struct lister *lister)
 {
     struct bytes *out = &lister->link.conn.out;
+    bool prefixed = *lister->config.prefix != '\0';
 
-    bytes_command(out, 6);
+    bytes_command(out, 6 + prefixed);
     bytes_text(out, "EVAL");
     if (lister->config.redisson)
         bytes_word(out, script_redisson_list, sizeof(script_redisson_list) - 1);
@@ -45,6 +46,7 @@ static void lister_ask(struct lister *lister)
     bytes_text(out, lister->cursor);
     bytes_text(out, lister->config.pattern);
     bytes_number(out, lister->count);
+    if (prefixed) bytes_text(out, lister->config.prefix);
     link_ask(&lister->link);
 }
 

@@ -39,9 +39,9 @@ struct lister_key {
 struct lister_config {
     struct system *system;
     const struct alloc *alloc;
-    struct link_config link;                              /* its log function is not used */
-    bool redisson;                                        /* list hashes of Redisson; else strings */
-    const char *pattern;                                  /* for MATCH; must live as long as the listing */
+    struct link_config link;      /* its log function is not used */
+    bool redisson;                /* list hashes of Redisson; else strings */
+    const char *pattern, *prefix; /* for MATCH; of the keys, "" for none; both must live as long as the listing */
     bool (*found)(void *arg, const struct lister_key *);  /* false: end the listing, without done() */
     void (*done)(void *arg, enum fault, const char *why); /* FAULT_NONE: all keys were visited */
     void *arg;

@@ -649,9 +649,9 @@ bool node_is_late(const struct node *node)
     return link_now_us(&node->link) >= since_us + limit_us && !conn_has_input(&node->link.conn);
 }
 
-size_t node_channel(const struct node *node, const struct node_key *key, char *ret, size_t size)
+size_t node_channel(const struct node *node, const struct node_key *key, size_t prefix, char *ret, size_t size)
 {
-    return node->dialect->channel(key, ret, size);
+    return node->dialect->channel(key, prefix, ret, size);
 }
 
 enum node_state node_state_now(const struct node *node)

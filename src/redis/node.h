@@ -92,7 +92,7 @@ uint64_t node_quarantined_until_us(const struct node *);
 enum guard_set node_guard_set(const struct node *, uint64_t *ret_until_us);
 /* node_channel - write the channel on which this node's dialect publishes releases of the key, cut to `size` bytes;
  * return its length. */
-size_t node_channel(const struct node *, const struct node_key *, char *ret, size_t size);
+size_t node_channel(const struct node *, const struct node_key *, size_t prefix, char *ret, size_t size);
 /* node_run_id - return the run_id of the server process behind this connection; "" while unknown. */
 const char *node_run_id(const struct node *);
 /* node_may_end - prepare for the end of the process before node_free: requests that do no harm if they are executed

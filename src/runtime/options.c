@@ -227,12 +227,14 @@ bool options_max_lease_given(const struct quorlock_client_options *given)
     return given->size >= end && given->max_lease_ms != 0;
 }
 
-/* The node's name for the key is the prefix and the key. */
+/* The node's name for the key is the prefix and the key. The library's own names begin with the word, or have it behind
+ * the prefix. */
 static bool is_reserved(const char *prefix, const char *key)
 {
     const char *reserved = RESERVED;
 
     assert(key != NULL);
+    if (strncmp(key, reserved, strlen(reserved)) == 0) return true;
     for (; prefix != NULL && *prefix != '\0' && *reserved != '\0'; prefix++, reserved++) {
         if (*prefix != *reserved) return false;
     }

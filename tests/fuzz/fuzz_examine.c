@@ -153,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct examine_facts facts[NODES_MAX];
     struct feed feed = {data, size};
     struct diagnose_node nodes[NODES_MAX];
-    struct diagnose_set set = {.nodes = nodes, .set = "s"};
+    struct diagnose_set set = {.nodes = nodes, .set = "s", .prefix = ""};
     struct diagnosis diagnosis = {.room = diagnose_room(NODES_MAX)};
     uint8_t shape = feed_byte(&feed);
 

@@ -29,6 +29,12 @@ def denied():
 
 
 class Acl(Bootstrapped):
+    prefix = ""
+
+    def name(self, key, kind=None):
+        """A key as the servers know it; or what stands beside it there."""
+        return self.prefix + (f"quorlock:{kind}:" if kind else "") + key
+
     def line(self, *options):
         """The words of the printed line."""
         status, out, err = self.quorlock("doctor", "--acl", "app", *options)
@@ -46,14 +52,14 @@ class Acl(Bootstrapped):
 
     def lock(self, hold, database):
         """One that is free, with a waiter of Redisson's fair lock."""
-        self.everywhere("RPUSH", "redisson_lock_queue:{job:x}", UUID + ":7")
+        self.everywhere("RPUSH", f"redisson_lock_queue:{{{self.name('job:x')}}}", UUID + ":7")
         script = 'echo "ran ${QUORLOCK_FENCE:+fenced}"'
         return self.end(self.run_as(*hold, "-n", "job:x", "--", "sh", "-c", script, database=database))[:2]
 
     def messages(self):
         """What stands in the way is named: another type, and the mode of a read-write lock of Redisson."""
-        self.everywhere("RPUSH", "job:list", "x")
-        self.everywhere("HSET", "job:rw", "mode", "read", UUID + ":7", "1")
+        self.everywhere("RPUSH", self.name("job:list"), "x")
+        self.everywhere("HSET", self.name("job:rw"), "mode", "read", UUID + ":7", "1")
         found = []
         for key, process in [(key, self.run_as("-n", key, "--", "true")) for key in ("job:list", "job:rw")]:
             status, _, err = self.end(process)
@@ -64,10 +70,10 @@ class Acl(Bootstrapped):
         """A waiter that is notified; (status, whether it has subscribed)."""
         for server in SERVERS:
             if "redisson" in self.options:
-                server.ask("HSET", "job:w", UUID + ":7", "1")
+                server.ask("HSET", self.name("job:w"), UUID + ":7", "1")
             else:
-                server.ask("SET", "job:w", "someone-else-entirely")
-            server.ask("PEXPIRE", "job:w", 30000)
+                server.ask("SET", self.name("job:w"), "someone-else-entirely")
+            server.ask("PEXPIRE", self.name("job:w"), 30000)
 
         def listeners():
             script = "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]"
@@ -77,7 +83,7 @@ class Acl(Bootstrapped):
         process = self.run_as("--wait", "20s", "job:w", "--", "sh", "-c", script)
         wait_for(lambda: listeners() or denied() or process.poll() is not None)
         subscribed = listeners() > 0
-        self.everywhere("DEL", "job:w")
+        self.everywhere("DEL", self.name("job:w"))
         self.everywhere("PUBLISH", channel, "0")
         wait_for(lambda: os.path.exists(up) or process.poll() is not None)
         # When it has the lock it listens no longer.
@@ -119,8 +125,8 @@ class Acl(Bootstrapped):
 
     def share(self, notices):
         """A reader, a writer that waits for it, a reader that waits for that one."""
-        def counts(command, name):
-            return lambda: all(server.ask(command, f"quorlock:{name}:job:s") for server in SERVERS)
+        def counts(command, kind):
+            return lambda: all(server.ask(command, self.name("job:s", kind)) for server in SERVERS)
 
         return self.several(notices, (("--shared", "job:s"), counts("ZCARD", "readers")),
                             (("job:s",), counts("ZCARD", "intents")), (("--shared", "job:s"), lambda: True))
@@ -128,7 +134,7 @@ class Acl(Bootstrapped):
     def take_permits(self, notices):
         """All of a name, one after the other, and one more waits."""
         def taken(count):
-            return lambda: sum(server.ask("EXISTS", f"quorlock:slot:{slot}:job:p")
+            return lambda: sum(server.ask("EXISTS", self.name("job:p", f"slot:{slot}"))
                                for server in SERVERS for slot in (0, 1)) >= 2 * count
         words = ("--permits", "2", "--fence", "job:p")
         return self.several(notices, (words, taken(1)), (words, taken(2)), (words, lambda: True))
@@ -164,25 +170,27 @@ class Acl(Bootstrapped):
         redisson = "redisson" in self.options
         self.everywhere("ACL", "DELUSER", "app")
         self.everywhere("ACL", "SETUSER", "app", "on", ">geheim", *rules)
-        self.everywhere("DEL", "job:x", "job:w", "redisson_lock_queue:{job:x}", "job:list", "job:rw", "job:s", "quorlock:readers:job:s",
-                        "quorlock:intents:job:s", "quorlock:slot:0:job:p", "quorlock:slot:1:job:p",
-                        "quorlock:permits:job:p")
+        self.everywhere("DEL", f"redisson_lock_queue:{{{self.name('job:x')}}}",
+                        *(self.name(key) for key in ("job:x", "job:w", "job:list", "job:rw", "job:s")),
+                        *(self.name("job:s", kind) for kind in ("readers", "intents")),
+                        *(self.name("job:p", kind) for kind in ("slot:0", "slot:1", "permits")))
         self.everywhere("ACL", "LOG", "RESET")
         result = [self.guard(database), self.lock(("--guard", "connection"), database)]
         if result[1][0] == 0:
             result.append(self.lock(("--fence", "--guard", "strict"), database))
         if result[1][0] == 0 and not database:
             result.append(self.messages())
-            result.append(self.wait("redisson_lock__channel:{job:w}" if redisson else "quorlock:released:job:w"))
+            result.append(self.wait(f"redisson_lock__channel:{{{self.name('job:w')}}}" if redisson
+                                    else self.name("job:w", "released")))
         if len(result) == 5 and not redisson and not self.refused(notices):
             result.append(self.share(notices))
             result.append(self.take_permits(notices))
             result.append(self.lock(("--fair", "--guard", "off"), database))
         return result, self.refused(notices)
 
-    def check(self, dialect, notices):
-        self.options = ("--dialect", dialect)
-        words = self.line("--dialect", dialect, *([] if notices else ["--no-notices"]), "job:*")
+    def check(self, dialect, notices, *more, patterns=("job:*",)):
+        self.options = ("--dialect", dialect, *more)
+        words = self.line(*self.options, *([] if notices else ["--no-notices"]), *patterns)
         self.assertEqual(words[:6], ["ACL", "SETUSER", "app", "on", "resetkeys", "resetchannels"])
         rules = words[6:]
         self.assertEqual(rules[0], "-@all")
@@ -213,6 +221,57 @@ class Acl(Bootstrapped):
 
     def test_redisson(self):
         self.check_each("redisson")
+
+    def under_a_prefix(self, dialect, names):
+        """These few names are enough, and each of them is needed."""
+        self.prefix = "app:"
+        rules, whole = self.check(dialect, True, "--prefix", "app:", patterns=())
+        self.assertEqual([rule for rule in rules if rule[0] in "~&"], ["~quorlock:guard", *names])
+        for server in SERVERS:
+            self.assertEqual(server.ask("KEYS", "quorlock:*"), [b"quorlock:guard"])
+        self.options += ("--node-timeout", "200ms")
+        for name in ("~quorlock:guard", *names):
+            left = [rule for rule in rules if rule != name]
+            self.assertNotEqual(self.seen(left, True), whole, f"nobody misses {name}")
+
+    def test_plain_under_a_prefix(self):
+        self.under_a_prefix("plain", ["~app:*", "&app:*"])
+
+    def test_redisson_under_a_prefix(self):
+        self.under_a_prefix("redisson", ["~app:*", "~redisson_lock_queue:{app:*}", "&redisson_lock__channel:{app:*}",
+                                         "&redisson_lock__channel:{app:*}:*"])
+
+    def test_elections_and_operators_under_a_prefix(self):
+        """A leader, a candidate that is notified of its end, an observer that is told, and the lists and reports."""
+        env = {"QUORLOCK_NODES": ",".join(f"redis://app:geheim@{server}" for server in SERVERS), "QUORLOCK_PREFIX": "app:"}
+        self.everywhere("ACL", "DELUSER", "app")
+        self.addCleanup(self.everywhere, "ACL", "DELUSER", "app")
+        self.everywhere(*self.line("--prefix", "app:", "--ls"), ">geheim")
+        self.everywhere("ACL", "LOG", "RESET")
+        leaders = []
+        for number in range(2):
+            leaders.append(self.start("elect", "job:e", "--", "sh", "-c", f">{self.path(f'up{number}')}; sleep 1000", env=env))
+            if number == 0:
+                self.wait_file("up0", leaders[0])
+        follower = self.start("leader", "--follow", "job:e", env=env)
+        channel = "app:quorlock:released:job:e"
+        wait_for(lambda: all(server.ask("PUBSUB", "NUMSUB", channel)[1] > 0 for server in SERVERS))
+        self.assertIn("job:e", self.quorlock("ls", env=env)[1])
+        self.assertRegex(self.quorlock("inspect", "job:e", env=env)[1], r" fence +waiting (?s:.*) \d{16} +2 ")
+        self.assertEqual(denied(), set())
+        leaders[0].terminate()
+        self.wait_file("up1", leaders[1])
+        for process in (*leaders, follower):
+            process.terminate()
+            self.end(process)
+        self.assertEqual(denied(), set())
+        self.assertEqual({key for server in SERVERS for key in server.ask("KEYS", "*") if not key.startswith(b"app:")},
+                         {b"quorlock:guard"})
+        status, out, err = self.quorlock("doctor", env=env)
+        self.assertNotRegex(out + err, "may not use")
+        self.assertEqual(self.quorlock("break", "job:e", env=env)[0], 0)
+        self.everywhere("ACL", "SETUSER", "app", "resetkeys", "~quorlock:guard", "~app:job:*")
+        self.assertIn("may not use every key app:quorlock:fence:KEY", self.quorlock("doctor", env=env)[1])
 
     def test_redisson_without_notices(self):
         self.check("redisson", False)

@@ -251,8 +251,8 @@ static void sweep(bool for_good)
     for (int i = 0; i < 2; i++) {
         server_do(SERVER(i), "SET p:taken peer");
         server_do(SERVER(i), "SET p:listed peer:0123456789abcdef0123456789abcdef01234567");
-        server_do(SERVER(i), "SET quorlock:permits:p:permits 2");
-        server_do(SERVER(i), "SET quorlock:slot:1:p:permits peer");
+        server_do(SERVER(i), "SET p:quorlock:permits:permits 2");
+        server_do(SERVER(i), "SET p:quorlock:slot:1:permits peer");
     }
     while (at < SWEEP_MAX && !live(at, for_good)) at++;
     print_message("%ld allocations failed\n", at - 1);

@@ -31,16 +31,25 @@ static const char *counters;
 #define NO_COUNTER "none"
 #define A_HASH     "hash"
 
+/* With which all names but the guard's begin. */
+static const char *prefix = "";
+
+static void name_counter(size_t i, char ret[TEXT_SIZE])
+{
+    snprintf(ret, TEXT_SIZE, "%squorlock:fence:%s", prefix, crowd.names[i] + strlen(prefix));
+}
+
 static void add(enum asked asked)
 {
     static const enum op ops[ASKED] = {OP_RELEASE, OP_RELEASE, OP_RELEASE, OP_EXTEND, OP_ACQUIRE};
     size_t i = crowd.n++;
 
-    snprintf(crowd.names[i], sizeof(crowd.names[i]), "k%zu", i);
+    snprintf(crowd.names[i], sizeof(crowd.names[i]), "%sk%zu", prefix, i);
     crowd.keys[i] = (struct node_key){.text = crowd.names[i], .length = strlen(crowd.names[i])};
     crowd.requests[i] = (struct node_request){.op = ops[asked],
                                               .keys = &crowd.keys[i],
                                               .n_keys = 1,
+                                              .prefix = strlen(prefix),
                                               .owner = US,
                                               .owner_length = strlen(US),
                                               .lease_ms = LEASE_MS,
@@ -59,7 +68,9 @@ static void crowd_of(size_t n)
 static void place(size_t i, enum there there)
 {
     const char *name = crowd.names[i];
+    char counter[TEXT_SIZE];
 
+    name_counter(i, counter);
     switch (there) {
     case OURS: put_lock(name, US, SHORT_MS); break;
     case THEIRS: put_lock(name, THEM, LONG_MS); break;
@@ -72,12 +83,12 @@ static void place(size_t i, enum there there)
     }
     if (there == FOREIGN && plain()) server_do(server, "HSET %s %s 1", name, US);
     if (there == FOREIGN && !plain()) server_do(server, "SET %s %s", name, US);
-    server_do(server, "DEL quorlock:fence:%s", name);
+    server_do(server, "DEL %s", counter);
     if (counters == NULL || strcmp(counters, NO_COUNTER) == 0) return;
     if (strcmp(counters, A_HASH) == 0) {
-        server_do(server, "HSET quorlock:fence:%s a 1", name);
+        server_do(server, "HSET %s a 1", counter);
     } else {
-        server_do(server, "SET quorlock:fence:%s %s", name, counters);
+        server_do(server, "SET %s %s", counter, counters);
     }
 }
 
@@ -156,9 +167,9 @@ static void listen_to_keys(void)
     subscriber = redisConnect("127.0.0.1", server->port);
     assert_non_null(subscriber);
     for (size_t i = 0; listening == TO_KEYS && i < crowd.n; i += 2) {
-        struct node_key key = {crowd.names[i], strlen(crowd.names[i])};
+        const struct dialect *spoken = plain() ? &dialect_plain : &dialect_redisson;
 
-        channel[(plain() ? dialect_plain : dialect_redisson).channel(&key, channel, sizeof(channel) - 1)] = '\0';
+        channel[spoken->channel(&crowd.keys[i], strlen(prefix), channel, sizeof(channel) - 1)] = '\0';
         subscribe("SUBSCRIBE", channel);
     }
     if (listening == BY_PATTERN) subscribe("PSUBSCRIBE", "*0*");
@@ -208,7 +219,7 @@ static size_t describe_counter(size_t i, char *ret, size_t size)
     bool any = counters == NULL || strcmp(counters, A_HASH) == 0 ||
                (crowd.requests[i].op == OP_ACQUIRE && at_key(i) == FOREIGN);
 
-    snprintf(name, sizeof(name), "quorlock:fence:%s", crowd.names[i]);
+    name_counter(i, name);
     if (any) return (size_t)snprintf(ret, size, "\n");
     if (server_has(server, name)) server_value(server, name, value, sizeof(value));
     return (size_t)snprintf(ret, size, " %s\n", value);
@@ -332,6 +343,16 @@ DIALECTS_TEST(test_renewed_keys_end_with_the_lease)
     assert_in_range(server_pttl(server, crowd.names[first + OURS]), SHORT_MS + 1, LEASE_MS);
     assert_in_range(server_pttl(server, crowd.names[first + OURS_LONGER]), LEASE_MS + 1, LONG_MS);
     assert_in_range(server_pttl(server, crowd.names[first + OURS_FOR_EVER]), SHORT_MS + 1, LEASE_MS);
+}
+
+DIALECTS_TEST(test_together_is_as_alone_under_a_prefix)
+{
+    prefix = "p:";
+    compare(0);
+    assert_int_equal(crowd.answers[0].reply.count, 1);
+    compare_fenced(0);
+    prefix = "";
+    assert_int_equal(server_ask_number(server, "EVAL %s 0", "return #redis.call('KEYS', 'quorlock:fence:*')"), 0);
 }
 
 DIALECTS_TEST(test_who_listens_by_a_pattern_is_told)

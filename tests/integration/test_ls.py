@@ -122,10 +122,26 @@ class Ls(Bootstrapped):
     def test_a_prefix_is_kept_and_not_shown(self):
         for prefix in ("", "app:", "x[a]*:"):
             self.holds(prefix + "k")
-            self.holds(f"quorlock:slot:3:{prefix}p")
+            self.holds(f"{prefix}quorlock:slot:3:p")
+            for name in ("fence:k", "permits:k", "clock", "slot:64:k", "slot:x:k"):
+                self.holds(f"{prefix}quorlock:{name}")
         self.holds("xa:k")
+        self.holds("quorlock:slot:3:app:other")
         self.assertEqual(self.keys("--prefix", "app:"), ["k", "p"])
         self.assertEqual(self.keys("--prefix", "x[a]*:", "?"), ["k", "p"])
+
+    def test_readers_and_permits_under_a_prefix(self):
+        self.run_under("--prefix", "app:", "--shared", "job:b")
+        slot = self.run_under("--prefix", "app:", "--permits", "5", "--fence", "job:c")
+        locks, _, _ = self.listed("--prefix", "app:")
+        locks[1].pop("slot")
+        self.assertEqual(locks, [
+            {"key": "job:b", "mode": "shared", "holder": "quorlock:readers", "nodes": 3, "held": True, "readers": 1},
+            {"key": "job:c", "mode": "permit", "holder": slot, "nodes": 3, "held": True, "permits": 5}])
+        for key, part in (("job:b", r"\nreader "), ("job:c", r"\nslot \d .* \d{16}\n")):
+            self.assertRegex(self.quorlock("inspect", "--prefix", "app:", key)[1], part)
+        self.assertEqual(self.connected("break", "--prefix", "app:", "job:c")[0], 0)
+        self.assertEqual(self.keys("--prefix", "app:"), ["job:b"])
 
     def test_locks_of_redisson(self):
         self.everywhere("HSET", "plain", THREAD, "2")

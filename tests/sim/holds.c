@@ -31,14 +31,14 @@ enum invariant holds_conflict(const struct held *a, const struct held *b)
 static const char *name_place(const struct world *world, uint32_t place, char ret[NAME_SIZE])
 {
     uint32_t key = place / PLACES_OF_KEY, slot = place % PLACES_OF_KEY;
-    const char *name = world_full_key(world, key);
+    const char *name = world->keys[key];
 
     if (slot == PLACE_READERS)
-        (void)snprintf(ret, NAME_SIZE, READERS ":%s", name);
+        (void)snprintf(ret, NAME_SIZE, "%s" READERS ":%s", world->prefix, name);
     else if (world->plan->permits[key] != 0)
-        (void)snprintf(ret, NAME_SIZE, "quorlock:slot:%u:%s", slot, name);
+        (void)snprintf(ret, NAME_SIZE, "%squorlock:slot:%u:%s", world->prefix, slot, name);
     else
-        (void)snprintf(ret, NAME_SIZE, "%s", name);
+        (void)snprintf(ret, NAME_SIZE, "%s%s", world->prefix, name);
     return ret;
 }
 
@@ -53,20 +53,26 @@ static const char *behind(const char *name, size_t length, const char *front)
 /* find_place - return the place of a key on a server. NOBODY: the plan does not have the key. */
 static uint32_t find_place(const struct world *world, const char *name, size_t length)
 {
-    const char *rest = behind(name, length, "quorlock:slot:");
-    uint32_t slot = 0, key;
+    const char *bare = world_bare(world, name, length, &length), *rest;
+    uint32_t slot = 0, key = 0;
 
+    if (bare == NULL) return NOBODY;
+    rest = behind(bare, length, "quorlock:slot:");
     if (rest != NULL) {
         if (rest[0] < '0' || rest[0] >= '0' + PLAN_PERMITS_MAX || length < 17 || rest[1] != ':') return NOBODY;
         slot = (uint32_t)(rest[0] - '0');
         rest += 2;
     } else {
-        rest = behind(name, length, READERS ":");
+        rest = behind(bare, length, READERS ":");
         slot = rest != NULL ? (uint32_t)PLACE_READERS : 0;
     }
-    if (rest != NULL) length -= (size_t)(rest - name);
-    key = world_key_index(world, rest != NULL ? rest : name, length);
-    if (key == NOBODY || (world->plan->permits[key] != 0) != (rest != NULL && slot != PLACE_READERS)) return NOBODY;
+    if (rest == NULL) rest = bare;
+    length -= (size_t)(rest - bare);
+    while (key < world->plan->n_keys &&
+           (strlen(world->keys[key]) != length || memcmp(world->keys[key], rest, length) != 0))
+        key++;
+    if (key == world->plan->n_keys || (world->plan->permits[key] != 0) != (rest != bare && slot != PLACE_READERS))
+        return NOBODY;
     return holds_place(key, slot);
 }
 
@@ -330,7 +336,10 @@ void holds_changed(struct site *site, const char *name, size_t length)
     if (site->world->over) return;
     place = find_place(site->world, name, length);
     if (place == NOBODY) {
-        if (behind(name, length, INTENTS) != NULL) intents_changed(site, name, length);
+        size_t bare_length = 0;
+        const char *bare = world_bare(site->world, name, length, &bare_length);
+
+        if (bare != NULL && behind(bare, bare_length, INTENTS) != NULL) intents_changed(site, name, length);
         return;
     }
     if (place % PLACES_OF_KEY == PLACE_READERS)

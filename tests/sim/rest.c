@@ -17,6 +17,7 @@
 #include "rest.h"
 
 #define READERS     "quorlock:readers:"
+#define GUARD       "quorlock:guard"
 #define GIVEN_UP_US UINT64_C(21000000) /* and a little, for leases of 20 s */
 
 struct rest {
@@ -85,18 +86,27 @@ static bool begins(const char *name, size_t length, const char *front)
     return length > strlen(front) && memcmp(name, front, strlen(front)) == 0;
 }
 
-/* What is kept beside locks, and how many permits a name has, ends by itself; slots are locks. */
+/* What is kept beside locks, and how many permits a name has, ends by itself; slots are locks. All but the guard stands
+ * under the prefix. */
 static void look_at_rest(void *arg, const char *name, size_t length, const struct model_value *value)
 {
     struct rest *rest = arg;
-    bool slot = begins(name, length, "quorlock:slot:"), lock = slot || !begins(name, length, "quorlock:");
-    const char *owner = value->owner != NULL ? value->owner : "";
+    size_t n = 0;
+    const char *bare = world_bare(rest->world, name, length, &n), *owner = value->owner != NULL ? value->owner : "";
+    bool lock;
 
-    if (!rest->silent && begins(name, length, READERS)) look_at_readers(rest, name, length, value->expires_ms);
-    if (!lock && (begins(name, length + 1, "quorlock:guard") || begins(name, length, "quorlock:fence:"))) return;
+    if (length == strlen(GUARD) && memcmp(name, GUARD, length) == 0) return;
+    if (bare == NULL) {
+        judge_violated(rest->world, I8_LEFT_BEHIND, "the key %.*s on server %u is outside of the prefix", (int)length,
+                       name, rest->server);
+        return;
+    }
+    lock = begins(bare, n, "quorlock:slot:") || !begins(bare, n, "quorlock:");
+    if (!rest->silent && begins(bare, n, READERS)) look_at_readers(rest, name, length, value->expires_ms);
+    if (!lock && begins(bare, n, "quorlock:fence:")) return;
     /* A dead client may be the last of a queue, which no lock depends on. */
-    if (begins(name, length + 1, "quorlock:clock") || begins(name, length, "quorlock:queue:") ||
-        begins(name, length, "quorlock:intents:"))
+    if (begins(bare, n + 1, "quorlock:clock") || begins(bare, n, "quorlock:queue:") ||
+        begins(bare, n, "quorlock:intents:"))
         return;
     if (value->expires_ms == 0 || (value->type == MODEL_OTHER && lock)) return;
     if (rest->silent || (lock && has_to_release(rest, owner, value->owner_length)))

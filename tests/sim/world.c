@@ -69,6 +69,15 @@ const char *world_full_key(const struct world *world, uint32_t key)
     return world->full_keys[key];
 }
 
+const char *world_bare(const struct world *world, const char *name, size_t length, size_t *ret_length)
+{
+    size_t prefix = strlen(world->prefix);
+
+    if (length < prefix || memcmp(name, world->prefix, prefix) != 0) return NULL;
+    *ret_length = length - prefix;
+    return name + prefix;
+}
+
 uint32_t world_key_index(const struct world *world, const char *key, size_t length)
 {
     for (uint32_t i = 0; i < world->plan->n_keys; i++) {

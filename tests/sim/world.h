@@ -460,6 +460,8 @@ void world_close(struct world *);
 bool world_run(struct world *, const struct plan *, struct totals *);
 /* world_full_key - return the key as it is on the servers. */
 const char *world_full_key(const struct world *, uint32_t key);
+/* world_bare - return a name of the servers without the prefix; and its length. NULL: it has another front. */
+const char *world_bare(const struct world *, const char *name, size_t length, size_t *ret_length);
 /* world_key_index - return the index of a key of the servers. NOBODY: the plan does not have it. */
 uint32_t world_key_index(const struct world *, const char *key, size_t length);
 /* world_mix - add an event to the hash of the run. The same seed must give the same hash. */

@@ -53,7 +53,8 @@ static int setup(void **state)
         snprintf(f->facts[i].run_id, sizeof(f->facts[i].run_id), "run%u", i);
         f->nodes[i] = (struct diagnose_node){names[i], NULL, &f->facts[i]};
     }
-    f->set = (struct diagnose_set){.nodes = f->nodes, .n_nodes = NODES, .quorum = 2, .set = "0123456789abcdef"};
+    f->set = (struct diagnose_set){
+        .nodes = f->nodes, .n_nodes = NODES, .quorum = 2, .set = "0123456789abcdef", .prefix = ""};
     *state = f;
     f->diagnosis.room = diagnose_room(NODES);
     f->diagnosis.findings = calloc(diagnose_room(QUORLOCK_NODES_MAX), sizeof(const struct quorlock_finding *));
@@ -330,6 +331,23 @@ DOCTOR_TEST(missing_rights_and_names_are_found)
     assert_string_equal(judged(f), "warning names a:1");
 }
 
+DOCTOR_TEST(names_that_are_missing_begin_with_the_prefix)
+{
+    static const struct {
+        enum examine_name name;
+        const char *text, *remedy;
+    } rows[] = {{EXAMINE_LOCK, "may not use every key app:KEY: ", "ACL SETUSER default ~app:KEY"},
+                {EXAMINE_GUARD, "may not use the key quorlock:guard: ", "ACL SETUSER default ~quorlock:guard"},
+                {EXAMINE_FENCE, "every key app:quorlock:fence:KEY: ", "ACL SETUSER default ~app:quorlock:fence:*"},
+                {EXAMINE_CHANNEL, "app:quorlock:released:KEY: ", "ACL SETUSER default &app:quorlock:released:*"}};
+
+    f->set.prefix = "app:";
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        f->facts[0].refused_names = 1u << rows[i].name;
+        assert_first(f, rows[i].text, rows[i].remedy);
+    }
+}
+
 /* ---- what each fact means ---- */
 
 struct change {
@@ -516,8 +534,12 @@ DOCTOR_TEST(there_is_room_for_all_findings)
     f->facts[0].offset_us = 1000000;
     f->facts[1].offset_us = -1000000;
     for (unsigned i = 0; i < QUORLOCK_NODES_MAX; i++) many[i] = (struct diagnose_node){"n", NULL, &f->facts[i % 2]};
-    f->set = (struct diagnose_set){
-        .nodes = many, .n_nodes = QUORLOCK_NODES_MAX, .quorum = 16, .set = "0123456789abcdef", .max_lease_ms = 9};
+    f->set = (struct diagnose_set){.nodes = many,
+                                   .n_nodes = QUORLOCK_NODES_MAX,
+                                   .quorum = 16,
+                                   .set = "0123456789abcdef",
+                                   .prefix = "",
+                                   .max_lease_ms = 9};
     f->diagnosis.room = diagnose_room(QUORLOCK_NODES_MAX);
     diagnose(&f->set, &f->diagnosis);
     assert_true(f->diagnosis.n_findings > (size_t)20 * QUORLOCK_NODES_MAX);

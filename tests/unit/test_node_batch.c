@@ -171,6 +171,34 @@ NODE_TEST(acquires_with_counters_go_with_their_like)
     assert_trace(f, "ready 1\n1 yes\n2 yes\n3 yes\n4 other\n5 yes\n");
 }
 
+/* The script makes the channels' names with the prefix; the counters' are among its keys. */
+NODE_TEST(a_batch_knows_the_prefix)
+{
+    static const struct fake_step script[] = {
+        SHAKE,
+        EXPECT(
+            BATCH_OF("4") "p:1 p:2 p:quorlock:fence:1 p:quorlock:fence:2 2 aa 9  each 100  30000 owner owner 71 72 p:"),
+        SEND("$34\r\n*3\r\n:1\r\n:71\r\n:5\r\n*3\r\n:1\r\n:72\r\n:5\r\n\r\n"), END};
+
+    node_fixture_ready(f, script);
+    for (unsigned i = 1; i <= 2; i++) {
+        struct node_request request = {.op = OP_ACQUIRE,
+                                       NODE_KEY(i == 1 ? "p:1" : "p:2", 3),
+                                       .prefix = 2,
+                                       .owner = "owner",
+                                       .owner_length = 5,
+                                       .lease_ms = 9,
+                                       .fenced = true,
+                                       .fence = 70 + i,
+                                       .fence_ttl_ms = 91,
+                                       .tag.align_number = i};
+
+        assert_int_equal(node_send(f->node, &request), NODE_SENT);
+    }
+    run_until(f, "2 yes");
+    assert_trace(f, "ready 1\n1 yes\n2 yes\n");
+}
+
 NODE_TEST(a_batch_is_bounded)
 {
     static const struct fake_step script[] = {SHAKE, EXPECT(BATCH_OF("60") "k1 k2"), EXPECT(ALONE "k61"), END};

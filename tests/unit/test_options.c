@@ -639,6 +639,9 @@ TEST(a_key_is_neither_empty_nor_too_long_nor_reserved)
     assert_said("quorlock:");
     checked.key_prefix = "quor";
     assert_int_equal(options_key("lock:guard", &checked, &error), QUORLOCK_ERR_INVAL);
+    checked.key_prefix = "p:";
+    assert_int_equal(options_key("quorlock:fence:k", &checked, &error), QUORLOCK_ERR_INVAL);
+    assert_said("\"p:quorlock:fence:k\"");
     checked.key_prefix = NULL;
     assert_int_equal(options_key("quorlock", &checked, &error), 0);
     memset(key, 'k', sizeof(key));

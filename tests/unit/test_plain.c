@@ -159,6 +159,58 @@ DIALECT_TEST(other_requests_for_permits_are_of_a_key)
     assert_sent(f, &dialect_plain, of_slots, LENGTH(of_slots));
 }
 
+#define APP  NODE_KEY("app:k", 5), .prefix = 4, .owner = "me", .owner_length = 2, .lease_ms = 9
+#define APPS .keys = under, .n_keys = 2, .prefix = 4, .owner = "me", .owner_length = 2, .lease_ms = 9
+static const struct node_key under[] = {{"app:k", 5}, {"app:l", 5}};
+static const struct dialect_sent of_a_prefix[] = {
+    {{.op = OP_ACQUIRE, APP}, &guard_lax, "SET app:k me NX PX 9"},
+    {{.op = OP_ACQUIRE, APPS, .fenced = true},
+     &guard_lax,
+     "EVALSHA e 5 app:k app:l quorlock:guard app:quorlock:fence:k app:quorlock:fence:l 2 me 9 G 0 604800009  500 app:"},
+    {{.op = OP_EXTEND, APP}, &guard_off, "EVALSHA a 1 app:k 1 me 9"},
+    {{.op = OP_EXTEND, APP, .fenced = true}, &guard_off, "EVALSHA a 2 app:k app:quorlock:fence:k 1 me 9  0 604800009"},
+    {{.op = OP_RELEASE, APP}, &guard_off, "EVALSHA b 1 app:k 1 me 9   604800009  app:"},
+    {{.op = OP_RELEASE, APP, .silent = true}, &guard_off, "EVALSHA b 1 app:k 1 me 9   604800009 silent app:"},
+    {{.op = OP_RAISE, APP, .fence = 5}, &guard_off, "EVALSHA f 2 app:k app:quorlock:fence:k 1 me 9  5 604800009"},
+    {{.op = OP_PEEK, APP}, &guard_off, "EVALSHA c 1 app:k  app:"},
+    {{.op = OP_PEEK, APP, .explain = true}, &guard_off, "EVALSHA c 1 app:k waiters app:"},
+    {{.op = OP_BREAK, APP}, &guard_off, "EVALSHA d 1 app:k me app:"},
+    {{.op = OP_BREAK, NODE_KEY("app:k", 5), .prefix = 4}, &guard_off, "EVALSHA d 1 app:k  app:"},
+    {{.op = OP_ACQUIRE, APPS, .shared = 2, WAITER},
+     &guard_off,
+     "EVALSHA j 2 app:k app:l 2 me 9   604800009  700 w 70000 xs app:"},
+    {{.op = OP_EXTEND, APP, .shared = 1}, &guard_off, "EVALSHA h 1 app:k 1 me 9   604800009 s app:"},
+    {{.op = OP_RELEASE, APP, .shared = 1}, &guard_off, "EVALSHA i 1 app:k 1 me 9   604800009  s app:"},
+    {{.op = OP_RAISE, APP, .shared = 1, .fence = 5},
+     &guard_off,
+     "EVALSHA k 2 app:k app:quorlock:fence:k 1 me 9  5 604800009 s app:"},
+    {{.op = OP_INTEND, APP, WAITER}, &guard_off, "EVALSHA l 1 app:k 1 w 70000 9 x app:"},
+    {{.op = OP_INTEND, APP, WAITER, .fair = true}, &guard_off, "EVALSHA o 1 app:k 1 w app:"},
+    {{.op = OP_ACQUIRE, APP, WAITER, .fair = true, .queued_ms = 8},
+     &guard_off,
+     "EVALSHA n 1 app:k 1 me 9   604800009  700 w 70000 8 x app:"},
+    {{.op = OP_ACQUIRE, APP, .permits = 5, .slot = 3, .fenced = true},
+     &guard_lax,
+     "EVALSHA m 4 app:quorlock:slot:3:k app:quorlock:permits:k quorlock:guard app:quorlock:fence:quorlock:slot:3:k "
+     "1 me 9 G 0 604800009  500 acquire 5  00000 app:"},
+    {{.op = OP_ACQUIRE, APP, WAITER, .permits = 2, .fair = true},
+     &guard_off,
+     "EVALSHA p 2 app:quorlock:slot:0:k app:quorlock:permits:k 1 me 9   604800009  700 acquire 2  00 w 70000 0 app:"},
+};
+
+DIALECT_TEST(all_names_but_the_guard_begin_with_the_prefix)
+{
+    static const struct node_key key = {"app:k", 5};
+    char channel[64];
+
+    assert_sent(f, &dialect_plain, of_a_prefix, LENGTH(of_a_prefix));
+    assert_int_equal(dialect_plain.channel(&key, 4, channel, sizeof(channel)), 23);
+    assert_memory_equal(channel, "app:quorlock:released:k", 23);
+    assert_int_equal(dialect_plain.channel(&key, 0, channel, sizeof(channel)), 23);
+    assert_memory_equal(channel, "quorlock:released:app:k", 23);
+    assert_int_equal(dialect_plain.channel(&key, 4, channel, 10), 10);
+}
+
 DIALECT_TEST(replies_about_permits_tell_of_slots)
 {
     struct node_reply reply = dialect_judge(f, &dialect_plain, OP_ACQUIRE, true, "*4\r\n:1\r\n:7\r\n:55\r\n:63\r\n");

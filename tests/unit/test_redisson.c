@@ -49,6 +49,27 @@ DIALECT_TEST(requests_become_commands)
     assert_sent(f, &dialect_redisson, sent, LENGTH(sent));
 }
 
+#define APP NODE_KEY("app:k", 5), .prefix = 4, .owner = "u:1", .owner_length = 3, .lease_ms = 9
+/* Only those that look at counters need to know the prefix. */
+static const struct dialect_sent of_a_prefix[] = {
+    {{.op = OP_ACQUIRE, APP, .fenced = true},
+     &guard_lax,
+     "EVALSHA e 3 app:k quorlock:guard app:quorlock:fence:k 1 u:1 9 G 0 604800009  500"},
+    {{.op = OP_RELEASE, APP}, &guard_off, "EVALSHA b 1 app:k 1 u:1 9"},
+    {{.op = OP_PEEK, APP}, &guard_off, "EVALSHA c 1 app:k  app:"},
+    {{.op = OP_BREAK, APP}, &guard_off, "EVALSHA d 1 app:k u:1 app:"},
+};
+
+DIALECT_TEST(the_prefix_is_a_part_of_the_name_that_redisson_knows)
+{
+    static const struct node_key key = {"app:k", 5};
+    char channel[64];
+
+    assert_sent(f, &dialect_redisson, of_a_prefix, LENGTH(of_a_prefix));
+    assert_int_equal(dialect_redisson.channel(&key, 4, channel, sizeof(channel)), 30);
+    assert_memory_equal(channel, "redisson_lock__channel:{app:k}", 30);
+}
+
 static void assert_script(const struct dialect_fixture *f, const struct dialect_script *script)
 {
     size_t length;

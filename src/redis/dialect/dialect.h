@@ -60,6 +60,7 @@ _Static_assert((size_t)DIALECT_BATCH_MAX *(DIALECT_HOLDER_MAX + 64) <= REPLY_BYT
 /* Requests with one key each that are sent as one command. No two of them have the same key. */
 struct dialect_batch {
     size_t n;
+    size_t prefix;                   /* of all keys, see node_request */
     char letters[DIALECT_BATCH_MAX]; /* the result of dialect->letter for each */
     uint32_t lease_ms;               /* of the requests that have a lease; 0: none has */
     bool fenced;                     /* all keys have counters, or none has */
@@ -68,8 +69,8 @@ struct dialect_batch {
     struct bytes numbers;            /* the same with counters: an acquire's floor, or the token; 0: none */
 };
 
-/* The size of a batch command, or of an ordinary one, without script, keys and owners; and of a counter's key without
- * the lock's key; at most. */
+/* The size of a batch command, or of an ordinary one, without script, prefix, keys and owners; and of a counter's key
+ * without the lock's key; at most. */
 #define DIALECT_BATCH_FRAME   (GUARD_TEXT_SIZE + 384)
 #define DIALECT_COUNTER_FRAME (16 + BYTES_WORD_FRAME)
 
@@ -84,8 +85,9 @@ struct dialect {
     char (*letter)(const struct node_request *, const struct guard *);
     /* As build, for a whole batch. The reply is one string that holds a reply to each request, in the wire format. */
     void (*build_batch)(struct bytes *, const struct dialect_batch *, uint32_t *whole_sent, const struct guard *);
-    /* Write the channel on which releases of the key are published, cut to `size` bytes; return its length. */
-    size_t (*channel)(const struct node_key *, char *ret, size_t size);
+    /* Write the channel on which releases of the key, whose first `prefix` bytes are the client's, are published, cut
+     * to `size` bytes; return its length. */
+    size_t (*channel)(const struct node_key *, size_t prefix, char *ret, size_t size);
     /* Fill all of ret except the latency; an error text is written to `text`. ret may point into reply and text. A good
      * outcome with FAULT_GUARD: the request was executed, but the guard is not the one that was read. */
     void (*judge)(enum op, bool by_script, const struct reply *, struct node_reply *ret, char *text, size_t text_size);

@@ -48,6 +48,7 @@ struct plain_call {
     const struct dialect_script *scripts;
     bool native;          /* an acquire may be a SET */
     bool batched;         /* it is for many requests, and has their letters in the owner's place */
+    bool prefixed;        /* a script that makes names of keys gets the prefix */
     bool guarded, fenced; /* the guard, the counters are among the command's keys */
 };
 
@@ -71,20 +72,26 @@ static void name_script(const struct plain_call *call, enum script script, size_
     bytes_number(out, n_keys);
 }
 
+/* Write another name of a key, with `front` behind the prefix. */
+static void plain_write_name(const struct plain_call *call, size_t key, const char *front)
+{
+    const struct node_key *of = &call->request->keys[key];
+
+    bytes_inserted(call->out, of->text, of->length, call->request->prefix, front);
+}
+
 /* Write the keys of a request for one slot: the slot's key, for the scripts of permits their number, the guard, the
  * counter. */
 static void write_slot_keys(const struct plain_call *call, bool numbered)
 {
-    const struct node_key *name = &call->request->keys[0];
     char fence[sizeof(PLAIN_FENCE_PREFIX) + PLAIN_SLOT_SIZE];
     const char *slot = fence + sizeof(PLAIN_FENCE_PREFIX) - 1;
-    struct bytes *out = call->out;
 
     snprintf(fence, sizeof(fence), PLAIN_FENCE_PREFIX PLAIN_SLOT_FORMAT, (unsigned)call->request->slot);
-    bytes_joined(out, slot, strlen(slot), name->text, name->length);
-    if (numbered) bytes_joined(out, PLAIN_PERMITS_PREFIX, sizeof(PLAIN_PERMITS_PREFIX) - 1, name->text, name->length);
-    if (call->guarded) bytes_text(out, GUARD_KEY);
-    if (call->fenced) bytes_joined(out, fence, strlen(fence), name->text, name->length);
+    plain_write_name(call, 0, slot);
+    if (numbered) plain_write_name(call, 0, PLAIN_PERMITS_PREFIX);
+    if (call->guarded) bytes_text(call->out, GUARD_KEY);
+    if (call->fenced) plain_write_name(call, 0, fence);
 }
 
 static void begin_script(const struct plain_call *call, enum script script, size_t n_args)
@@ -101,9 +108,7 @@ static void begin_script(const struct plain_call *call, enum script script, size
     }
     for (size_t i = 0; i < request->n_keys; i++) bytes_word(out, request->keys[i].text, request->keys[i].length);
     if (call->guarded) bytes_text(out, GUARD_KEY);
-    for (size_t i = 0; call->fenced && i < request->n_keys; i++)
-        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, request->keys[i].text,
-                     request->keys[i].length);
+    for (size_t i = 0; call->fenced && i < request->n_keys; i++) plain_write_name(call, i, PLAIN_FENCE_PREFIX);
 }
 
 static bool is_guarded(const struct guard *guard)
@@ -283,16 +288,24 @@ static const struct tail {
     [SCRIPT_FAIR_PERMIT] = {9, tail_fair_permit},
 };
 
-/* Write a script for locks. An ordinary release need not be told that it is one. */
+static void write_prefix(const struct plain_call *call)
+{
+    if (call->prefixed) bytes_word(call->out, call->request->keys[0].text, call->request->prefix);
+}
+
+/* Write a script for locks. An ordinary release need not be told that it is one. Scripts with more arguments are those
+ * that make names of keys, but for Redisson's. */
 static void write_script(const struct plain_call *call, enum script script)
 {
     const struct tail *tail = &tails[script];
-    size_t n_more = script == SCRIPT_RELEASE && *plain_how(call) == '\0' ? 0 : tail->n_args;
+    bool prefixed = call->prefixed && call->native && tail->n_args != 0;
+    size_t n_more = script == SCRIPT_RELEASE && *plain_how(call) == '\0' && !prefixed ? 0 : tail->n_args;
     bool whole = n_more != 0 || call->guarded || call->fenced;
 
-    begin_script(call, script, (whole ? RECORD_WHOLE : RECORD_SHORT) + n_more);
+    begin_script(call, script, (whole ? RECORD_WHOLE : RECORD_SHORT) + n_more + prefixed);
     plain_record(call, whole);
     if (n_more != 0) tail->write(call);
+    if (prefixed) write_prefix(call);
 }
 
 /* Return the script for this operation on such keys. A slot is a lock like any other to the one that raises counters.
@@ -315,16 +328,18 @@ static void intend(const struct plain_call *call)
     const struct node_request *request = call->request;
 
     if (request->fair) {
-        begin_script(call, SCRIPT_FAIR_LEAVE, 2);
+        begin_script(call, SCRIPT_FAIR_LEAVE, 2 + call->prefixed);
         bytes_number(call->out, request->n_keys);
         bytes_word(call->out, request->waiter, request->waiter_length);
+        write_prefix(call);
         return;
     }
-    begin_script(call, SCRIPT_INTEND, 5);
+    begin_script(call, SCRIPT_INTEND, 5 + call->prefixed);
     bytes_number(call->out, request->n_keys);
     write_waiter(call);
     bytes_number(call->out, request->lease_ms);
     write_modes(call);
+    write_prefix(call);
 }
 
 /* Peek and break have neither guard nor counters among their keys. */
@@ -333,10 +348,13 @@ static void peek(const struct plain_call *call)
     const struct node_request *request = call->request;
     bool counts = request->op == OP_PEEK && request->explain && request->permits == 0;
     bool chooses = request->op == OP_BREAK && request->owner != NULL;
+    size_t n_args = call->prefixed ? 2 : (size_t)counts + chooses;
 
-    begin_script(call, request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, (size_t)counts + chooses);
+    begin_script(call, request->op == OP_PEEK ? SCRIPT_PEEK : SCRIPT_BREAK, n_args);
     if (counts) bytes_text(call->out, "waiters");
     if (chooses) bytes_word(call->out, request->owner, request->owner_length);
+    if (call->prefixed && !counts && !chooses) bytes_text(call->out, "");
+    write_prefix(call);
 }
 
 static void set(struct bytes *out, const struct node_request *request)
@@ -372,6 +390,7 @@ bool dialect_build(struct bytes *out, const struct node_request *request, uint32
                               .whole_sent = whole_sent,
                               .scripts = dialect->scripts,
                               .native = dialect == &dialect_plain,
+                              .prefixed = request->prefix != 0,
                               .guarded = is_guarded(guard),
                               .fenced = request->fenced || request->fence != 0};
 
@@ -434,7 +453,7 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
         size_t length = strtoul(word + 1, NULL, 10);
         const char *text = strchr(word, '\n') + 1;
 
-        bytes_joined(out, PLAIN_FENCE_PREFIX, sizeof(PLAIN_FENCE_PREFIX) - 1, text, length);
+        bytes_inserted(out, text, length, batch->prefix, PLAIN_FENCE_PREFIX);
         word = text + length + 2;
     }
 }
@@ -442,8 +461,11 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
 void dialect_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
                          const struct guard *guard, const struct dialect *dialect)
 {
+    const struct node_key first = {.text = strchr(batch->keys.data, '\n') + 1};
     const struct node_request all = {.op = OP_ACQUIRE,
+                                     .keys = &first,
                                      .n_keys = batch->n,
+                                     .prefix = batch->prefix,
                                      .owner = batch->letters,
                                      .owner_length = batch->n,
                                      .lease_ms = batch->lease_ms,
@@ -454,11 +476,12 @@ void dialect_build_batch(struct bytes *out, const struct dialect_batch *batch, u
                                     .guard = guard,
                                     .scripts = dialect->scripts,
                                     .batched = true,
+                                    .prefixed = batch->prefix != 0 && dialect == &dialect_plain,
                                     .guarded = is_guarded(guard),
                                     .fenced = batch->fenced};
-    size_t counters = batch->fenced ? batch->n : 0;
+    size_t counters = batch->fenced ? batch->n : 0, n_args = RECORD_WHOLE + 2 + batch->n + counters + call.prefixed;
 
-    name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, RECORD_WHOLE + 2 + batch->n + counters);
+    name_script(&call, SCRIPT_COMBINED, batch->n + call.guarded + counters, n_args);
     bytes_append(out, batch->keys.data, batch->keys.used);
     if (call.guarded) bytes_text(out, GUARD_KEY);
     if (batch->fenced) write_counters(out, batch);
@@ -466,6 +489,7 @@ void dialect_build_batch(struct bytes *out, const struct dialect_batch *batch, u
     tail_acquire(&call);
     bytes_append(out, batch->owners.data, batch->owners.used);
     bytes_append(out, batch->numbers.data, batch->numbers.used);
+    write_prefix(&call);
 }
 
 static void plain_build_batch(struct bytes *out, const struct dialect_batch *batch, uint32_t *whole_sent,
@@ -476,9 +500,11 @@ static void plain_build_batch(struct bytes *out, const struct dialect_batch *bat
 
 /* ---- the dialect ---- */
 
-static size_t plain_channel(const struct node_key *key, char *ret, size_t size)
+static size_t plain_channel(const struct node_key *key, size_t prefix, char *ret, size_t size)
 {
-    return bytes_put(ret, size, PLAIN_CHANNEL_PREFIX, key->text, key->length, "");
+    size_t used = bytes_put(ret, size, "", key->text, prefix, PLAIN_CHANNEL_PREFIX);
+
+    return used + bytes_put(ret + used, size - used, "", key->text + prefix, key->length - prefix, "");
 }
 
 /* A batch of one request is sent as the ordinary command. */

@@ -76,10 +76,11 @@ static void redisson_judge(enum op op, bool by_script, const struct reply *reply
 }
 
 /* Redisson leaves a name as it is if that has a hash tag already. */
-static size_t redisson_channel(const struct node_key *key, char *ret, size_t size)
+static size_t redisson_channel(const struct node_key *key, size_t prefix, char *ret, size_t size)
 {
     bool tagged = memchr(key->text, '{', key->length) != NULL;
 
+    (void)prefix; /* it belongs to the name that Redisson knows */
     return bytes_put(ret, size, tagged ? REDISSON_CHANNEL ":" : REDISSON_CHANNEL ":{", key->text, key->length,
                      tagged ? "" : "}");
 }

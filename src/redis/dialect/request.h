@@ -53,6 +53,7 @@ struct node_request {
     /* 1 to NODE_KEYS_MAX keys, sorted, without duplicates; BREAK takes one. Read during node_send() only. */
     const struct node_key *keys;
     size_t n_keys;
+    size_t prefix;     /* the length of the client's prefix, with which each key begins */
     uint64_t passed;   /* ACQUIRE: slots that `any` skips, one bit each */
     const char *owner; /* the owner token; unused by PEEK. BREAK: delete only what that one holds; NULL: all */
     size_t owner_length;

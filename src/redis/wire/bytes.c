@@ -180,13 +180,16 @@ void bytes_word(struct bytes *bytes, const void *word, size_t length)
     if (at != NULL && length != 0) memcpy(at, word, length);
 }
 
-void bytes_joined(struct bytes *bytes, const void *front, size_t front_length, const void *back, size_t back_length)
+void bytes_inserted(struct bytes *bytes, const char *text, size_t length, size_t at, const char *inserted)
 {
-    char *at = take_word(bytes, front_length + back_length);
+    size_t more = strlen(inserted);
+    char *to = take_word(bytes, length + more);
 
-    if (at == NULL) return;
-    memcpy(at, front, front_length);
-    memcpy(at + front_length, back, back_length);
+    assert(at <= length);
+    if (to == NULL) return;
+    memcpy(to, text, at);
+    memcpy(to + at, inserted, more);
+    memcpy(to + at + more, text + at, length - at);
 }
 
 void bytes_number(struct bytes *bytes, uint64_t number)

@@ -54,8 +54,8 @@ char *bytes_at_number(char *at, uint64_t number);
 /* bytes_command - begin a command of n_args words; that many calls of bytes_word and the like must follow. */
 void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
-/* bytes_joined - append one word made of two parts. */
-void bytes_joined(struct bytes *, const void *front, size_t front_length, const void *back, size_t back_length);
+/* bytes_inserted - append one word: `text` with the string `inserted` behind its first `at` bytes. */
+void bytes_inserted(struct bytes *, const char *text, size_t length, size_t at, const char *inserted);
 /* bytes_text - append a string as a word. Inline, because strlen of a literal then costs nothing. */
 static inline void bytes_text(struct bytes *bytes, const char *word)
 {

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
 -- ARGV n, owner, lease in ms, guard as read or '', floor or token or '', the counters' life in ms, 'strict' or 'repair'
--- or '', max_lease in ms
+-- or '', max_lease in ms [, the prefix]
 -- Takes all locks or none. Returns {1, counter, clock in us or 0} if all are set, even if some were ours before (a
 -- repair, or the same request again); {holder, ttl, n [, which]} if another owner holds one: the holder with the
 -- longest ttl, how many clients listen for its release, and for several locks '1' for each that another owner holds,
 -- else '0'. Rules 1.14 and 4.10.
-local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
+local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, prefix = unpack(ARGV)
 n = tonumber(n)
 --@ from guard: guard_refuses
 local why = guard_refuses(KEYS[n + 1], seen, how)

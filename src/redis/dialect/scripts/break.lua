@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the lock
--- ARGV [owner]
+-- ARGV [owner or '' [, the prefix]]
 -- Returns 0 if there was nothing; else {holder, ttl, type [, others]} of what was deleted, with others as in
 -- list_others() of modules/listing.lua. The holder is nil if the key held no string. The type is none if there was no
 -- key, but slots of the name were held. With an owner it deletes what that one holds only: the lock, its slots, or its
 -- entry among the readers; if the lock is of another owner, it returns {holder, ttl}.
-local only_owner = unpack(ARGV)
+local only_owner, prefix = unpack(ARGV)
 --@ from server: clock_us
 --@ from string: notice_released
+--@ from names: name_of
 local kind = redis.pcall('TYPE', KEYS[1])
 if kind.err then return kind end
 kind = kind.ok
@@ -28,7 +29,7 @@ local function break_reader(readers, owner)
 end
 local function break_slots(owner)
   local slots, theirs = {}, {}
-  for i = 1, 64 do slots[i] = 'quorlock:slot:' .. (i - 1) .. ':' .. KEYS[1] end
+  for i = 1, 64 do slots[i] = name_of('quorlock:slot:' .. (i - 1) .. ':', KEYS[1]) end
   local holders = redis.pcall('MGET', unpack(slots))
   for i = 1, #slots do
     if holders[i] == owner then theirs[#theirs + 1] = slots[i] end
@@ -39,7 +40,7 @@ end
 local function break_owner(owner)
   if kind ~= 'string' and kind ~= 'none' then return redis.error_reply('WRONGTYPE ' .. kind) end
   local whose, ttl, why = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), nil
-  local readers = 'quorlock:readers:' .. KEYS[1]
+  local readers = name_of('quorlock:readers:', KEYS[1])
   if whose == owner or whose == 'quorlock:kept:' .. owner then
     why = delete({KEYS[1]})
   elseif whose == 'quorlock:readers' and type(redis.pcall('ZSCORE', readers, owner)) == 'string' then
@@ -53,7 +54,7 @@ local function break_owner(owner)
   notice_released(KEYS[1], owner)
   return {owner, ttl, 'string'}
 end
-if only_owner then return break_owner(only_owner) end
+if only_owner and only_owner ~= '' then return break_owner(only_owner) end
 --@ from listing: list_others
 local others, slots = list_others(KEYS[1], 64)
 if kind == 'none' and others == '' then return 0 end
@@ -65,14 +66,14 @@ if kind ~= 'none' then
   if type(done) == 'table' then return done end
 end
 if others ~= '' then
-  local parts = {'quorlock:permits:' .. KEYS[1]}
-  for slot = 0, 63 do parts[slot + 2] = 'quorlock:slot:' .. slot .. ':' .. KEYS[1] end
+  local parts = {name_of('quorlock:permits:', KEYS[1])}
+  for slot = 0, 63 do parts[slot + 2] = name_of('quorlock:slot:' .. slot .. ':', KEYS[1]) end
   done = redis.pcall('DEL', unpack(parts))
   if slots > 0 and type(done) == 'table' then return done end
 end
 -- Delete its readers and the waiting clients, too. A user may lack the right to these keys if no readers are broken.
-redis.pcall('DEL', 'quorlock:readers:' .. KEYS[1], 'quorlock:intents:' .. KEYS[1])
-redis.pcall('DEL', 'quorlock:queue:' .. KEYS[1])
+redis.pcall('DEL', name_of('quorlock:readers:', KEYS[1]), name_of('quorlock:intents:', KEYS[1]))
+redis.pcall('DEL', name_of('quorlock:queue:', KEYS[1]))
 notice_released(KEYS[1], holder or '')
 -- One of the deleted keys is the number of permits; any other was in the place of a slot, whatever its type.
 if kind == 'none' and slots == 0 and not (type(done) == 'number' and done > 1) then return 0 end

@@ -2,15 +2,16 @@
 -- KEYS the n locks, each once [, the guard] [, the n counters]
 -- ARGV n, a letter for each lock, lease in ms, guard as read or '', 'each' or '', the counters' life in ms, 'strict' or
 -- '', max_lease in ms, an owner for each lock [, with 'each' for each lock the floor of an acquire, else the token or
--- 0]
+-- 0] [, the prefix]
 -- Does for n requests with one lock each what acquire.lua ('a'), extend.lua ('e') and release.lua ('s' silent, 'd'
 -- deleted, 'r' neither) do. Returns their replies in wire format in one string. Locks that are ours are deleted with
 -- one command, and guard and clock are read once. Acquires come first, because a server that is short of memory refuses
 -- only the first write of a script. Rules 2.2 and 3.3.
 local n, letters, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
-local owners, tokens = {unpack(ARGV, 9, 8 + n)}, token ~= '' and {unpack(ARGV, 9 + n)}
 n = tonumber(n)
 local away, fenced, sub = #KEYS - n, token ~= '', string.sub
+local owners, tokens = {unpack(ARGV, 9, 8 + n)}, fenced and {unpack(ARGV, 9 + n, 8 + 2 * n)}
+local prefix = ARGV[9 + (fenced and 2 or 1) * n]
 --@ from string: lock_whose, lock_clear, notice_channel, notice_released
 --@ from locks: lock_lift
 --@ from batch: batch_begin, travel

@@ -2,11 +2,13 @@
 -- As acquire.lua, at the arbiter of a fair lock: others that came earlier and still wait come first. Rules 9.1 to 9.5.
 -- ARGV from 9 on: the waiter's name, for how many us it has waited, for how many ms it stays in the queue without
 -- another request (0: it does not queue; far behind it stays longer), the modes as in modules/shared.lua
+-- [, the prefix]
 -- A refusal has two parts more, {holder, ttl, n, which, turns, before}: after so many releases it may be our turn; so
 -- many turns of others come before ours. Readers that follow each other in the queue have one turn together. Of those
 -- between writers no turn is counted, so there may be more turns than that. If only waiting clients refuse, the holder
 -- is 'quorlock:waits:NAME' with the first of them, and ttl says when that one is forgotten.
-local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, waiter, waited_us, least_ms, modes = unpack(ARGV)
+local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, waiter, waited_us, least_ms, modes, prefix =
+  unpack(ARGV)
 n, least_ms = tonumber(n), tonumber(least_ms)
 --@ from shared: shared_locks, shared_whose, shared_set, shared_lift, shared_clear, shared_channel
 local locks, request = shared_locks(KEYS, n, modes)

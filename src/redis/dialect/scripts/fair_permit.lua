@@ -2,11 +2,12 @@
 -- As permit.lua acquires any slot, at the arbiter of a fair lock: the free slots belong to those of the queue that came
 -- first. Rule 9.7.
 -- KEYS and ARGV as there. ARGV from 13 on: the waiter's name, for how many us it has waited, for how many ms it stays
--- in the queue without another request (0: it does not queue; far behind it stays longer) A refusal has two parts more,
+-- in the queue without another request (0: it does not queue; far behind it stays longer) [, the prefix]
+-- A refusal has two parts more,
 -- {holder, ttl, n, free, first, turns, before}, as in fair_acquire.lua. If a slot is free, and only waiting clients
 -- refuse, they are named as there.
 local _, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, _, permits, _, passed = unpack(ARGV)
-local waiter, waited_us, least_ms = unpack(ARGV, 13)
+local waiter, waited_us, least_ms, prefix = unpack(ARGV, 13)
 least_ms = tonumber(least_ms)
 --@ from server: clock_us
 local us, why = clock_us()

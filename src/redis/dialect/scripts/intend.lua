@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks
 -- ARGV n, the waiter's name, how many us it has waited, how many ms to remember it (0: it waits no more; far behind it
--- is remembered for longer), the modes as in modules/shared.lua Remembers a writer where readers block it, and a reader
--- where a writer does. A list of both modes is remembered only as a writer: otherwise two such lists could each have a
--- key reserved that the other needs. That is done at each node, whoever holds the keys: younger lists that come and go
--- at other keys would otherwise overtake it at a different node each time. Returns 1 and how many of the same mode are
--- remembered that came before. Rules 8.4 and 8.6.
-local n, waiter, waited_us, least_ms, modes = unpack(ARGV)
+-- is remembered for longer), the modes as in modules/shared.lua [, the prefix]
+-- Remembers a writer where readers block it, and a reader where a writer does. A list of both modes is remembered only
+-- as a writer: otherwise two such lists could each have a key reserved that the other needs. That is done at each node,
+-- whoever holds the keys: younger lists that come and go at other keys would otherwise overtake it at a different node
+-- each time. Returns 1 and how many of the same mode are remembered that came before. Rules 8.4 and 8.6.
+local n, waiter, waited_us, least_ms, modes, prefix = unpack(ARGV)
 n, least_ms = tonumber(n), tonumber(least_ms)
 --@ from shared: shared_locks, shared_state, settle_readers
 local locks, request = shared_locks(KEYS, n, modes)

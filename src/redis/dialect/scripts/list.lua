@@ -1,21 +1,23 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- ARGV cursor, pattern, count
+-- ARGV cursor, pattern, count [, the prefix]
 -- Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A lock is a string with the form
 -- of an owner token: a label of 1 to 64 printable characters and a colon, or neither if the key expires; and 40 hex
 -- digits. quorlock:kept: may stand before it. At most 120 bytes of a value are read, so that large values cost nothing.
-local cursor, pattern, count = unpack(ARGV)
+local cursor, pattern, count, prefix = unpack(ARGV)
 --@ from listing: list
-local now
+--@ from names: name_of
+local front, now = prefix or '', nil
 return list(cursor, pattern, count, 'string', 2048, function(key)
-  local slot, name = string.match(key, '^quorlock:slot:(%d%d?):(.+)$')
-  if not slot and string.sub(key, 1, 9) == 'quorlock:' then return nil end
+  local rest = string.sub(key, #front + 1)
+  local slot, name = string.match(rest, '^quorlock:slot:(%d%d?):(.+)$')
+  if not slot and string.sub(rest, 1, 9) == 'quorlock:' then return nil end
   local value = redis.pcall('GETRANGE', key, '0', '119')
   if type(value) == 'table' then return nil, value end
   if value == 'quorlock:readers' and not slot then
     now = now or redis.pcall('TIME')
     if now.err then return nil, now end
     local after = string.format('(%.0f', now[1] * 1000 + math.floor(now[2] / 1000))
-    local readers = redis.pcall('ZCOUNT', 'quorlock:readers:' .. key, after, '+inf')
+    local readers = redis.pcall('ZCOUNT', name_of('quorlock:readers:', key), after, '+inf')
     if type(readers) == 'table' then return nil, readers end
     -- Without readers the key is kept for those that come next, or is about to expire.
     if readers == 0 then return nil end
@@ -27,7 +29,7 @@ return list(cursor, pattern, count, 'string', 2048, function(key)
   if label ~= '' and not string.find(label, '^[!-~]+:$') or label == '' and redis.pcall('PTTL', key) == -1 then
     return nil
   end
-  local kept = slot and redis.pcall('GET', 'quorlock:permits:' .. name)
+  local kept = slot and redis.pcall('GET', front .. 'quorlock:permits:' .. name)
   local permits = type(kept) == 'string' and string.match(kept, '^%d%d?$')
   return slot and 's' or 'x', tonumber(permits or 0), value
 end)

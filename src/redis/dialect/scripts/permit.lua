@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS a slot, the number of permits [, the guard] [, the slot's counter]
 -- ARGV 1, owner, lease in ms, guard as read or '', floor or token or '', the counter's life in ms, how, max_lease in
--- ms, what to do, the number of permits, 'any' or '', for each slot '1' to skip it, else '0'
+-- ms, what to do, the number of permits, 'any' or '', for each slot '1' to skip it, else '0' [, the prefix]
 -- acquire, how 'strict' or 'repair' or '': takes that slot, or with 'any' the first one from it on, wrapping around,
 -- that is free and not skipped. Returns {1, counter, clock in us or 0, slot} if it is set, even if it was ours before;
 -- else {holder, ttl, n, free, first}: the holder of the slot asked for, how many clients listen for a release of the
@@ -13,7 +13,7 @@
 -- acquire whose reply did not arrive. Notifies the waiters of the name; deleted: only if the slot was ours; silent:
 -- never. Returns the same as release.lua.
 -- One script for all three: a server that has it for an acquire also has it for the release. Rules 2.2, 3.1 and 7.1.
-local _, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, what, permits, any, passed = unpack(ARGV)
+local _, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, what, permits, any, passed, prefix = unpack(ARGV)
 --@ from slot: slot_asked
 local asked, name = slot_asked(KEYS[1])
 any = any == 'any'

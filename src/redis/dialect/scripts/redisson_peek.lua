@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As peek.lua, for hashes, without the others; the last element is the holder's count.
-local explains = unpack(ARGV)
+local explains, prefix = unpack(ARGV)
+explains = explains == 'waiters'
 --@ from hash: lock_whose, notice_channel
 --@ from listing: longest_held, look_around, count_waiters
 local holder, ttl, count, why = longest_held(lock_whose, KEYS)

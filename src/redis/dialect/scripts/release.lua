@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS the n locks [, the guard] [, the n counters]
--- ARGV n, owner, ms [, guard as read or '', token or '', the counters' life in ms [, how]]
+-- ARGV n, owner, ms [, guard as read or '', token or '', the counters' life in ms [, how [, the prefix]]]
 -- Deletes each lock that is ours, whatever the guard is and whoever holds the others, and notifies the waiters of all
 -- n; how 'deleted': of the deleted ones only; 'silent': of none. 'keep': as 'silent', but it does not delete the locks:
 -- they expire after so many ms, and their value is quorlock:kept: and the owner. Returns 1 if all were ours, 2 if one
 -- client was notified, 3 if two...; 0 if some were missing; {holder, ttl} if another owner holds one. If the guard is
 -- not as read, 'GUARD' is appended: {1, 'GUARD'}, {0, 'GUARD'}, {holder, ttl, 'GUARD'}. Rules 2.2, 2.10 and
 -- 10.1.
-local n, owner, keep_ms, seen, token, life_ms, how = unpack(ARGV)
+local n, owner, keep_ms, seen, token, life_ms, how, prefix = unpack(ARGV)
 --@ from guard: guard_broken
 --@ from string: lock_clear, notice_released
 local fenced, broken = token and token ~= '', guard_broken(KEYS[n + 1], seen)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- As acquire.lua, for keys some of which are shared; with the floor 'read' the counters are returned, but not changed.
 -- ARGV from 9 on: the waiter's name, or '' if it does not wait, how many us it has waited, the modes as in
--- modules/shared.lua
-local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, waiter, waited_us, modes = unpack(ARGV)
+-- modules/shared.lua [, the prefix]
+local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, waiter, waited_us, modes, prefix = unpack(ARGV)
 n = tonumber(n)
 --@ from shared: shared_locks, shared_whose, shared_set, shared_lift, shared_clear, shared_channel
 local locks, request = shared_locks(KEYS, n, modes)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As extend.lua, for keys some of which are shared. The modes are the last argument, as in modules/shared.lua.
--- Rules 3.1 and 8.3.
-local n, owner, lease_ms, seen, token, life_ms, modes = unpack(ARGV)
+-- As extend.lua, for keys some of which are shared. The last arguments are the modes, as in modules/shared.lua [, and
+-- the prefix]. Rules 3.1 and 8.3.
+local n, owner, lease_ms, seen, token, life_ms, modes, prefix = unpack(ARGV)
 n = tonumber(n)
 --@ from shared: shared_locks, shared_whose, shared_lift
 local locks, request = shared_locks(KEYS, n, modes)

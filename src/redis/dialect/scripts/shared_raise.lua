@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As raise.lua, for keys some of which are shared. The modes are the last argument, as in modules/shared.lua. Rule 5.3.
-local n, owner, _, seen, token, life_ms, modes = unpack(ARGV)
+-- As raise.lua, for keys some of which are shared. The last arguments are the modes, as in modules/shared.lua [, and
+-- the prefix]. Rule 5.3.
+local n, owner, _, seen, token, life_ms, modes, prefix = unpack(ARGV)
 n = tonumber(n)
 --@ from shared: shared_locks, shared_whose
 local locks, request = shared_locks(KEYS, n, modes)

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: BSD-3-Clause
--- As release.lua, for keys some of which are shared. The modes are the last argument, as in modules/shared.lua. A
--- shared key loses only our own entry; the last reader's release notifies the waiters. Rules 2.2 and 8.3.
-local n, owner, _, seen, token, life_ms, how, modes = unpack(ARGV)
+-- As release.lua, for keys some of which are shared. The last arguments are the modes, as in modules/shared.lua [, and
+-- the prefix]. A shared key loses only our own entry; the last reader's release notifies the waiters. Rules 2.2 and
+-- 8.3.
+local n, owner, _, seen, token, life_ms, how, modes, prefix = unpack(ARGV)
 n = tonumber(n)
 --@ from shared: shared_locks, shared_whose, shared_clear, shared_notice
 local locks, request = shared_locks(KEYS, n, modes)

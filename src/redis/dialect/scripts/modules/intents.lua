@@ -4,10 +4,11 @@
 --@ from queue: whole, queue_clock, queue_exists, queue_high, queue_bounds, queue_since, queue_place, queue_left
 --@ from queue: queue_tidy
 --@ from string: notice_channel
+--@ from names: name_of
 
 -- intents_of - return the queue of those that wait for the key.
 local function intents_of(key)
-  return 'quorlock:intents:' .. key
+  return name_of('quorlock:intents:', key)
 end
 
 -- give_turn - give readers that the holder blocked their turn before the next writer, if any wait for the key: it is

@@ -3,6 +3,7 @@
 --@ from server: clock_us
 --@ from queue: whole, queue_clock, queue_of, queue_bounds, queue_left
 --@ from intents: intents_of
+--@ from names: name_of
 
 -- list - run one step of SCAN, and return {next cursor, locks}: a line for each lock among the keys of this step with a
 -- letter (x: a key, r: readers, s: a slot), a number (of readers; of permits), ms left, the lengths of key and holder,
@@ -41,7 +42,7 @@ end
 local function look_around(keys, explains)
   local highest = 0
   for i = 1, #keys do
-    local counter = redis.pcall('GET', 'quorlock:fence:' .. keys[i])
+    local counter = redis.pcall('GET', name_of('quorlock:fence:', keys[i]))
     counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
     highest = math.max(highest, tonumber(counter))
   end
@@ -127,17 +128,17 @@ local function list_others(key, permits)
     name = string.sub(name, 1, 256)
     lines[#lines + 1] = string.format('%s %d %s %.0f %d %s\n', kind, number, counter, left, #name, name)
   end
-  local kept = redis.pcall('GET', 'quorlock:permits:' .. key)
+  local kept = redis.pcall('GET', name_of('quorlock:permits:', key))
   if type(kept) == 'string' and string.match(kept, '^%d%d?$') then
     add('p', tonumber(kept), '0', 0, '')
     permits = math.max(permits, math.min(tonumber(kept), 64))
   end
-  for slot = 1, permits do slots[slot] = 'quorlock:slot:' .. (slot - 1) .. ':' .. key end
+  for slot = 1, permits do slots[slot] = name_of('quorlock:slot:' .. (slot - 1) .. ':', key) end
   local holders = permits > 0 and redis.pcall('MGET', unpack(slots)) or {}
   for slot = 1, permits do
     local left = holders[slot] and redis.pcall('PTTL', slots[slot])
     if type(left) == 'number' then
-      local counter = redis.pcall('GET', 'quorlock:fence:' .. slots[slot])
+      local counter = redis.pcall('GET', name_of('quorlock:fence:', slots[slot]))
       counter = type(counter) == 'string' and #counter < 17 and string.match(counter, '^%d+$') or '0'
       if tonumber(counter) >= most then counter = '0' end
       add('s', slot - 1, counter, left, holders[slot])
@@ -148,7 +149,7 @@ local function list_others(key, permits)
   if not now_us then return table.concat(lines), held end
   -- Readers count only while the sentinel exists.
   local readers = redis.pcall('GET', key) == 'quorlock:readers' and
-    redis.pcall('ZRANGE', 'quorlock:readers:' .. key, '-256', '-1', 'WITHSCORES') or {}
+    redis.pcall('ZRANGE', name_of('quorlock:readers:', key), '-256', '-1', 'WITHSCORES') or {}
   for i = 1, #readers, 2 do
     local left = math.min(tonumber(readers[i + 1]) - math.floor(now_us / 1000), most) -- of a score that is inf, too
     if left > 0 then add('r', 0, '0', left, readers[i]) end

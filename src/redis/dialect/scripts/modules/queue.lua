@@ -8,6 +8,7 @@
 --                is taken back, because the attempt failed at other nodes.
 --   ~ NAME       when it is forgotten, in ms of that clock, which is less than 10^14
 -- What another version has written here is no client. No lock's safety depends on a queue.
+--@ from names: name_of
 
 -- whole - return all digits of a whole number.
 local function whole(number)
@@ -15,14 +16,15 @@ local function whole(number)
 end
 
 -- queue_clock - return the clock of the queues, in us for places and in ms for expiries. quorlock:clock keeps it for
--- all keys of this server: 'REAL PLACE LIFE', each in us. REAL is the server's clock when the others were made. Neither
--- of them ever goes back, so a step of the server's clock changes no order. LIFE goes forward by 0.9 s at most from one
--- request to the next: after a step forward each client that is alive asks again before it is forgotten, and a dead one
--- is forgotten after two requests of others. With reads_only the clock is not stored, and both go forward by all that
--- has passed. Rule 9.8.
+-- all keys with the same prefix: 'REAL PLACE LIFE', each in us. REAL is the server's clock when the others were
+-- made. Neither of them ever goes back, so a step of the server's clock changes no order. LIFE goes forward by 0.9 s
+-- at most from one request to the next: after a step forward each client that is alive asks again before it is
+-- forgotten, and a dead one is forgotten after two requests of others. With reads_only the clock is not stored, and
+-- both go forward by all that has passed. Rule 9.8.
 local function queue_clock(real_us, reads_only)
   local place, life, most = real_us, real_us, 4000000000000000 -- us: below 2^52, with room for waits
-  local kept = redis.pcall('GET', 'quorlock:clock')
+  local clock = (prefix or '') .. 'quorlock:clock'
+  local kept = redis.pcall('GET', clock)
   local last, last_place, last_life
   if type(kept) == 'string' then last, last_place, last_life = string.match(kept, '^(%d+) (%d+) (%d+)$') end
   if last then
@@ -32,14 +34,14 @@ local function queue_clock(real_us, reads_only)
     life = math.min(tonumber(last_life) + passed, most)
   end
   if not reads_only then
-    redis.pcall('SET', 'quorlock:clock', string.format('%.0f %.0f %.0f', real_us, place, life), 'PX', '600000')
+    redis.pcall('SET', clock, string.format('%.0f %.0f %.0f', real_us, place, life), 'PX', '600000')
   end
   return place, math.floor(life / 1000)
 end
 
 -- queue_of - return the queue of a fair lock at the key.
 local function queue_of(key)
-  return 'quorlock:queue:' .. key
+  return name_of('quorlock:queue:', key)
 end
 
 -- queue_exists - return whether there is anybody; nil and an error, which names a queue of another type.

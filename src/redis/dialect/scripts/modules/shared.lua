@@ -13,6 +13,7 @@
 --@ from queue: whole
 --@ from intents: turn_left
 --@ from string: notice_channel, notice_released
+--@ from names: name_of
 
 -- shared_locks - return the locks at the first n keys, and the request; or nil and an error. modes has one letter for
 -- each: 's' shared, 'x' exclusive.
@@ -27,7 +28,7 @@ end
 
 -- readers_of - return the set of the key's readers.
 local function readers_of(key)
-  return 'quorlock:readers:' .. key
+  return name_of('quorlock:readers:', key)
 end
 
 -- shared_state - return the state of a lock. Nil: free for its mode; true: ours; a string: who blocks it, and if that

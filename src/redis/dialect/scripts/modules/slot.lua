@@ -6,16 +6,18 @@
 --@ from string: lock_whose, lock_set, notice_channel
 --@ from locks: lock_lift
 --@ from server: clock_us
+--@ from names: name_of
 
 -- slot_asked - return the number of the slot at the key, and the name.
 local function slot_asked(key)
-  local asked, name = string.match(key, '^quorlock:slot:(%d+):(.*)$')
-  return tonumber(asked), name
+  local front = prefix or ''
+  local asked, name = string.match(string.sub(key, #front + 1), '^quorlock:slot:(%d+):(.*)$')
+  return tonumber(asked), front .. name
 end
 
 -- slot_key - return the key of a slot.
 local function slot_key(name, slot)
-  return 'quorlock:slot:' .. slot .. ':' .. name
+  return name_of('quorlock:slot:' .. slot .. ':', name)
 end
 
 -- permits_found - return the number of permits that the name has here, at the key; nil if it has none yet, or another
@@ -108,7 +110,7 @@ local function slot_acquire(number_key, name, asked, owner, lease_ms, token, lif
   if why then return why end
   if token ~= '' then
     --@ from fence: fence_grant
-    counter, why = fence_grant({'quorlock:fence:' .. key}, 1, 1, token, life_ms, how, max_lease_ms, now_us)
+    counter, why = fence_grant({name_of('quorlock:fence:', key)}, 1, 1, token, life_ms, how, max_lease_ms, now_us)
     if not counter then return why end
   end
   if ours then

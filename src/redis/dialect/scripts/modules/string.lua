@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- A lock that is a string at its key: the owner.
+--@ from names: name_of
 
 -- lock_whose - return the state of a lock. Nil: free; true: ours; a string: the holder; a table: an error. `holder`:
 -- what GET returned; nil: it is read here.
@@ -40,7 +41,7 @@ end
 
 -- notice_channel - return the channel of the key's waiters.
 local function notice_channel(key)
-  return 'quorlock:released:' .. key
+  return name_of('quorlock:released:', key)
 end
 
 -- notice_released - notify the key's waiters unless `how` is silent, and return their number. It uses pcall because the
