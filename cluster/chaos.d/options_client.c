@@ -142,16 +142,17 @@ int options_read(struct chaos_options *ret_options)
 }
 
 /* Read the password anew for each login, because it changes. */
-static int on_login(const char *node, struct quorlock_credentials *ret, void *arg)
+static int on_login(quorlock_credentials *to, const char *node, void *arg)
 {
+    char password[256];
     FILE *file = fopen(arg, "re");
-    const char *line = file != NULL ? fgets(ret->password, sizeof(ret->password), file) : NULL;
+    const char *line = file != NULL ? fgets(password, sizeof(password), file) : NULL;
 
     (void)node;
     if (file != NULL) (void)fclose(file);
-    if (line == NULL) return -1;
-    ret->password[strcspn(ret->password, "\n")] = 0;
-    return 0;
+    if (line == NULL) return quorlock_credentials_refuse(to, "the password file cannot be read");
+    password[strcspn(password, "\n")] = 0;
+    return quorlock_credentials_set(to, NULL, password);
 }
 
 void options_of_client(struct quorlock_client_options *ret, const struct chaos_options *options)

@@ -122,19 +122,23 @@ struct quorlock_allocator {
  * callback that the line explains. */
 typedef void (*quorlock_log_cb)(int level, const char *text, void *arg);
 
-#define QUORLOCK_USER_SIZE     1025
-#define QUORLOCK_PASSWORD_SIZE 16385 /* the longest that a server accepts */
+typedef struct quorlock_credentials quorlock_credentials; /* takes those for one login */
 
-/* The function `credentials` fills it: texts that end with a zero byte, "" for none. It comes zeroed. */
-struct quorlock_credentials {
-    size_t size; /* of this struct in the library */
-    char user[QUORLOCK_USER_SIZE], password[QUORLOCK_PASSWORD_SIZE];
-    char why[256]; /* for the log, if there are none now */
-};
+/* quorlock_credentials_cb - say by one of the two functions below what to log in with at that node, and return what it
+ * returns. If that is not 0, or none of them was called, the former credentials stay in use. It must not block, nor
+ * call anything else of the library. */
+typedef int (*quorlock_credentials_cb)(quorlock_credentials *to, const char *node, void *arg);
 
-/* quorlock_credentials_cb - fill *ret and return 0; another number: the former credentials stay in use. It must not
- * block, nor call the library. */
-typedef int (*quorlock_credentials_cb)(const char *node, struct quorlock_credentials *ret, void *arg);
+/*
+ * quorlock_credentials_set    - log in with these; NULL or "": none. They are copied, and the copies are wiped. Errors:
+ *                               INVAL (the user has more than 1024 bytes, or the password more than 16384)
+ * quorlock_credentials_refuse - there are none now. The reason goes to the log, and must have no password; NULL:
+ *                               unknown. Returns STATE
+ *
+ * Only in that callback. See quorlock_client_new(3).
+ */
+QUORLOCK_API int quorlock_credentials_set(quorlock_credentials *to, const char *user, const char *password);
+QUORLOCK_API int quorlock_credentials_refuse(quorlock_credentials *to, const char *why);
 
 /* See quorlock_client_new(3). */
 struct quorlock_client_options {
@@ -164,8 +168,7 @@ struct quorlock_client_options {
     const char *tls_key;  /* its key, without a passphrase; default: in the file tls_cert */
     const char *tls_name; /* the name in the certificates of the servers; default: the host of each address */
     uint64_t buggify;     /* a seed for injected faults, see quorlock(7); default: as in the environment */
-    /* Called in the loop's thread before each login to a node whose address has neither user nor password. */
-    quorlock_credentials_cb credentials;
+    quorlock_credentials_cb credentials; /* asked before each login; default: user and password above */
     void *credentials_arg;
     uint32_t connect_timeout_ms; /* lookup, connect and handshake; default 3000, or node_timeout_ms if more */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/login.h"
 #include "base/trace.h"
 #include "redis/guard_sets.h"
 #include "redis/link/tls.h"
@@ -225,7 +226,7 @@ static bool keep_login(struct runtime *runtime, const struct uri *uri, const cha
 }
 
 /* Rule 1.12. */
-static bool take_login(struct runtime *runtime, const struct uri *uri, const struct quorlock_credentials *given)
+static bool take_login(struct runtime *runtime, const struct uri *uri, const quorlock_credentials *given)
 {
     struct uri *mine = &node_of(runtime, uri)->uri;
 
@@ -242,16 +243,16 @@ static bool on_login(void *arg, const struct uri *uri, char *why, size_t size)
 {
     struct runtime *runtime = arg;
     const struct quorlock_client_options *options = &runtime->options;
-    struct quorlock_credentials given = {.size = sizeof(given)};
+    quorlock_credentials given = {.given = false};
+    int status;
     bool fine;
 
     if (options->credentials == NULL || uri->has_login) return true;
-    if (options->credentials(uri->name, &given, options->credentials_arg) == 0) {
-        given.user[sizeof(given.user) - 1] = given.password[sizeof(given.password) - 1] = '\0';
+    status = options->credentials(&given, uri->name, options->credentials_arg);
+    if (status == 0 && given.given) {
         fine = take_login(runtime, uri, &given);
         if (!fine) snprintf(why, size, "out of memory");
     } else {
-        given.why[sizeof(given.why) - 1] = '\0';
         fine = keep_login(runtime, uri, given.why[0] != '\0' ? given.why : "the callback has none", why, size);
     }
     explicit_bzero(&given, sizeof(given));

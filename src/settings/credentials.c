@@ -77,20 +77,25 @@ int credentials_read(struct credentials *credentials, const struct values *value
     return wrong == NULL ? 0 : QUORLOCK_ERR_INVAL;
 }
 
-int credentials_again(const char *node, struct quorlock_credentials *ret, void *arg)
+int credentials_again(quorlock_credentials *to, const char *node, void *arg)
 {
     const struct values *values = arg;
     int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool other = fd >= 0 && !is_regular(fd);
-    const char *wrong =
-        other ? "it is not a regular file any more" : read_line(fd, ret->password, PASSWORD_LENGTH_MAX + 2);
+    char password[PASSWORD_LENGTH_MAX + 2], why[256];
+    const char *wrong = other ? "it is not a regular file any more" : read_line(fd, password, sizeof(password));
+    int status;
 
     (void)node;
     if (fd >= 0) close(fd);
-    if (values->client.user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", values->client.user);
-    if (wrong == NULL) return 0;
-    snprintf(ret->why, sizeof(ret->why), "password file \"%.100s\": %s", values->password_file, wrong);
-    return QUORLOCK_ERR_INVAL;
+    if (wrong == NULL) {
+        status = quorlock_credentials_set(to, values->client.user, password);
+    } else {
+        snprintf(why, sizeof(why), "password file \"%.100s\": %s", values->password_file, wrong);
+        status = quorlock_credentials_refuse(to, why);
+    }
+    explicit_bzero(password, sizeof(password));
+    return status;
 }
 
 void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,

@@ -26,4 +26,4 @@ void credentials_give(struct quorlock_client_options *options, const struct cred
                       const struct values *values);
 /* credentials_again - read the file of the values, as the callback of a client. It does not block, even if a pipe has
  * replaced the file. */
-int credentials_again(const char *node, struct quorlock_credentials *ret, void *values);
+int credentials_again(quorlock_credentials *to, const char *node, void *values);

@@ -32,11 +32,11 @@ static bool settings_takes(const void *set, const char *key)
 }
 
 /* settings_again - read the password file again, as the function `credentials` of a client. */
-static int settings_again(const char *node, struct quorlock_credentials *ret, void *arg)
+static int settings_again(quorlock_credentials *to, const char *node, void *arg)
 {
     quorlock_settings *settings = arg;
 
-    return credentials_again(node, ret, &settings->values);
+    return credentials_again(to, node, &settings->values);
 }
 
 static int settings_read(quorlock_settings *settings, const char *file, const char *set)

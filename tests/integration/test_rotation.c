@@ -26,24 +26,21 @@ static void no_password_in_the_log(void)
     assert_null(strstr(fixture.log, NEW));
 }
 
-/* The credentials that a callback returns, and its status. */
+/* What a callback does: it refuses, returns a status that is not 0, or sets these. */
 struct vault {
     const char *user, *password, *why;
     int status, asked;
     char node[TEXT_SIZE];
 };
 
-static int on_credentials(const char *node, struct quorlock_credentials *ret, void *arg)
+static int on_credentials(quorlock_credentials *to, const char *node, void *arg)
 {
     struct vault *vault = arg;
 
     vault->asked++;
-    assert_int_equal(ret->size, sizeof(*ret));
     snprintf(vault->node, sizeof(vault->node), "%s", node);
-    if (vault->user != NULL) snprintf(ret->user, sizeof(ret->user), "%s", vault->user);
-    if (vault->password != NULL) snprintf(ret->password, sizeof(ret->password), "%s", vault->password);
-    if (vault->why != NULL) snprintf(ret->why, sizeof(ret->why), "%s", vault->why);
-    return vault->status;
+    if (vault->why != NULL) return quorlock_credentials_refuse(to, vault->why);
+    return vault->status != 0 ? vault->status : quorlock_credentials_set(to, vault->user, vault->password);
 }
 
 static void ask_vault(struct vault *vault)
@@ -132,7 +129,7 @@ static void log_in_again(unsigned n_logins)
 
 SERVERS_TEST(a_callback_without_credentials_is_asked_again)
 {
-    struct vault vault = {.status = -1, .why = "the vault is sealed"};
+    struct vault vault = {.why = "the vault is sealed"};
     quorlock_lock *lock;
     struct seen seen;
 
@@ -152,7 +149,7 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
     assert_int_equal(logged("no new credentials, those of before stay in use: the callback has none"), 1);
     /* Another reason is said, and the same one when there were some in between. */
     for (unsigned turn = 1; turn <= 2; turn++) {
-        vault = (struct vault){.status = -1, .why = "the vault is sealed"};
+        vault = (struct vault){.why = "the vault is sealed"};
         log_in_again(3 + 6 * turn);
         assert_int_equal(logged("those of before stay in use: the vault is sealed"), turn);
         vault = (struct vault){.user = "app", .password = OLD};

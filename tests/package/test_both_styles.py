@@ -9,7 +9,7 @@ from pathlib import Path
 from test_manual import Headers
 
 # They use no client: one function is there for both.
-FOR_BOTH = re.compile(r"quorlock_(version|(status|owner|settings)_\w+|\w+_options_init)")
+FOR_BOTH = re.compile(r"quorlock_(version|(status|owner|credentials|settings)_\w+|\w+_options_init)")
 ONLY_WITH_LOOP = {
     "client_new_on_loop": "a sync client has a loop of its own",
     "client_error": "the text belongs to one call, and other threads call meanwhile: it is in the result, or in `error`",

@@ -156,14 +156,15 @@ static uint64_t buggify_seed(const struct user_client *client)
 }
 
 /* on_credentials - give the credentials that people have set for the server by now. */
-static int on_credentials(const char *node, struct quorlock_credentials *ret, void *arg)
+static int on_credentials(quorlock_credentials *to, const char *node, void *arg)
 {
     struct world *world = arg;
     bool named = strncmp(node, "node", strlen("node")) == 0;
     unsigned long server = strtoul(node + strlen(named ? "node" : "10.0.0."), NULL, 10) - (named ? 0 : 1);
+    char password[16];
 
-    site_password(world->sites[server % PLAN_SERVERS_MAX].told_password, ret->password);
-    return 0;
+    site_password(world->sites[server % PLAN_SERVERS_MAX].told_password, password);
+    return quorlock_credentials_set(to, NULL, password);
 }
 
 static int make_client(struct user_client *client)

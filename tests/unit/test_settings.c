@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/login.h"
 #include "test.h"
 
 /* A folder with a configuration file and a password file, an empty environment, and what was loaded. */
@@ -149,20 +150,43 @@ SETTINGS_TEST(keys_of_locks_and_of_the_command_are_checked_only)
 SETTINGS_TEST(a_password_file_is_read_again)
 {
     char text[256];
-    struct quorlock_credentials login = {.size = sizeof(login)};
+    quorlock_credentials login = {.given = false};
 
     write_file(f->secret, "first\n");
     snprintf(text, sizeof(text), "user = app\npassword-file = %s\n", f->secret);
     load(f, text, NULL);
     assert_string_equal(f->options.password, "first");
     write_file(f->secret, "second\n");
-    assert_int_equal(f->options.credentials("node", &login, f->options.credentials_arg), 0);
+    assert_int_equal(f->options.credentials(&login, "node", f->options.credentials_arg), 0);
     assert_string_equal(login.user, "app");
     assert_string_equal(login.password, "second");
     unlink(f->secret);
-    assert_int_equal(f->options.credentials("node", &login, f->options.credentials_arg), QUORLOCK_ERR_INVAL);
+    assert_int_equal(f->options.credentials(&login, "node", f->options.credentials_arg), QUORLOCK_ERR_STATE);
     assert_contains(login.why, "No such file");
     refuse(f, NULL, NULL, "/secret\": No such file or directory");
+}
+
+SETTINGS_TEST(a_login_is_short_enough_or_refused_with_a_reason)
+{
+    static char text[LOGIN_PASSWORD_MAX + 2];
+    quorlock_credentials login = {.given = false};
+
+    memset(text, 'x', sizeof(text) - 1);
+    assert_int_equal(quorlock_credentials_set(&login, NULL, text), QUORLOCK_ERR_INVAL);
+    assert_false(login.given);
+    assert_string_equal(login.why, "the password has 16385 bytes: at most 16384");
+    assert_int_equal(quorlock_credentials_set(&login, text + LOGIN_PASSWORD_MAX - LOGIN_USER_MAX, NULL),
+                     QUORLOCK_ERR_INVAL);
+    assert_string_equal(login.why, "the user has 1025 bytes: at most 1024");
+    assert_int_equal(quorlock_credentials_set(&login, text + LOGIN_PASSWORD_MAX + 1 - LOGIN_USER_MAX, text + 1), 0);
+    assert_true(login.given);
+    assert_int_equal(strlen(login.user), LOGIN_USER_MAX);
+    assert_int_equal(strlen(login.password), LOGIN_PASSWORD_MAX);
+    assert_int_equal(quorlock_credentials_set(&login, NULL, ""), 0);
+    assert_string_equal(login.user, "");
+    assert_string_equal(login.password, "");
+    assert_int_equal(quorlock_credentials_refuse(&login, NULL), QUORLOCK_ERR_STATE);
+    assert_false(login.given);
 }
 
 SETTINGS_TEST(a_password_of_the_caller_is_not_replaced_by_the_file)

@@ -4,9 +4,9 @@ import os
 import stat
 from typing import Any, Callable, Optional, Tuple
 
-from . import _library
 from ._arguments import Text, encode
 from ._errors import INVAL, Invalid
+from ._library import library
 
 # The result of a caller's function: user and password, or None for none.
 Login = Tuple[Optional[Text], Optional[Text]]
@@ -39,17 +39,13 @@ def of_file(path: str, user: Optional[Text]) -> Callable[[str], Login]:
 
 def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
     """Return the library's callback for a caller's function. If that raises, its text is the reason in the log."""
-    def on_login(node: bytes, ret: Any, _arg: object) -> int:
+    def on_login(to: int, node: bytes, _arg: object) -> int:
         home.enter()
         try:
-            for name, text, size in zip(("user", "password"), given(node.decode()),
-                                        (_library.USER_SIZE, _library.PASSWORD_SIZE)):
-                found = b"" if text is None else encode(text, name, secret=True)
-                if len(found) >= size:
-                    raise Invalid(f"{name} has {len(found)} bytes: at most {size - 1}", INVAL)
-                setattr(ret[0], name, found)
-            return 0
+            user, password = (None if text is None else encode(text, name, secret=True)
+                              for name, text in zip(("user", "password"), given(node.decode())))
+            return int(library.quorlock_credentials_set(to, user, password))
         except Exception as problem:  # pylint: disable=broad-except
-            ret[0].why = (str(problem) or type(problem).__name__).encode(errors="replace")[:_library.WHY_SIZE - 1]
-            return INVAL
+            why = (str(problem) or type(problem).__name__).encode(errors="replace")
+            return int(library.quorlock_credentials_refuse(to, why))
     return on_login

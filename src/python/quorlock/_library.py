@@ -21,23 +21,13 @@ TEXT_SIZE = 512
 EVENT_TEXT_SIZE = 1400
 TOKEN_SIZE = 128
 
-USER_SIZE = 1025
-PASSWORD_SIZE = 16385
-WHY_SIZE = 256
-
 
 class Error(ctypes.Structure):
     """struct quorlock_error"""
     _fields_ = [("status", c_int), ("text", c_char * TEXT_SIZE)]
 
 
-class Credentials(ctypes.Structure):
-    """struct quorlock_credentials"""
-    _fields_ = [("size", c_size_t), ("user", c_char * USER_SIZE), ("password", c_char * PASSWORD_SIZE),
-                ("why", c_char * WHY_SIZE)]
-
-
-CredentialsCallback = CFUNCTYPE(c_int, c_char_p, POINTER(Credentials), c_void_p)
+CredentialsCallback = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p)
 
 
 class Result(ctypes.Structure):
@@ -101,6 +91,8 @@ FUNCTIONS = {
     "quorlock_version": (c_char_p,),
     "quorlock_status_name": (c_char_p, c_int),
     "quorlock_status_text": (c_char_p, c_int),
+    "quorlock_credentials_set": (c_int, c_void_p, c_char_p, c_char_p),
+    "quorlock_credentials_refuse": (c_int, c_void_p, c_char_p),
     "quorlock_settings_load": (c_int, POINTER(c_void_p), c_char_p, c_char_p, POINTER(Error)),
     "quorlock_settings_options": (c_int, c_void_p, OPTIONS, POINTER(Error)),
     "quorlock_settings_free": (None, c_void_p),
