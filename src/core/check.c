@@ -57,6 +57,7 @@ static void check_node(const struct core_lock *lock, const struct core_node *nod
     assert(!node->gone || node->key.valid_until_us == 0);
     assert(node->key.until_us == 0 || node->key.yes_round <= lock->hold.round);
     assert(node->key.until_us == 0 || node->key.repair_round <= lock->hold.round);
+    assert(node->key.until_us == 0 || node->key.again_round <= lock->hold.round);
 }
 
 static void check_completions(const struct core_lock *lock)

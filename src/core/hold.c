@@ -260,34 +260,17 @@ static void round_renewed(struct core_lock *lock, uint64_t now_us)
     end_extend(lock, CORE_OK);
 }
 
-/* A quorum said yes, or refused for a reason that passes. */
-static bool may_pass(const struct core_lock *lock)
-{
-    uint32_t n = 0;
-
-    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        bool refused = node->vote == CORE_VOTE_FAILED && node->fault == FAULT_CLASS_TEMPORARY;
-
-        n += node->vote == CORE_VOTE_YES || (refused && core_can_talk(node) && !node->doubt.overdue);
-    }
-    return n >= lock->config->quorum;
-}
-
 /* Rules 3.7 and 3.12. */
 static void round_failed(struct core_lock *lock, uint64_t now_us)
 {
     bool lasts = now_us < held_until_us(lock);
-    bool again = lock->hold.renew_failures == 0 && lasts && may_pass(lock);
     uint64_t pause_us = backoff_renew_us(&lock->jitter, lock->config->node_timeout_us, ++lock->hold.renew_failures);
 
     assert(lock->hold.round_state == ROUND_OPEN);
     assert(lock->hold.renew_at_us == CORE_NEVER);
-    if (lasts && (again || lock->config->holder.renew_us != CORE_NEVER)) {
-        lock->hold.renew_at_us = validity_add(now_us, pause_us);
-    }
+    if (lasts && lock->config->holder.renew_us != CORE_NEVER) lock->hold.renew_at_us = validity_add(now_us, pause_us);
     lock->log |= CORE_LOG_RENEW_FAILED;
-    /* Otherwise the next round, which begins at once, decides the extend. */
-    if (!again) end_extend(lock, CORE_NOQUORUM);
+    end_extend(lock, CORE_NOQUORUM);
 }
 
 static void round_settled(struct core_lock *lock, bool whole)
@@ -341,10 +324,13 @@ static void send_extend(struct core_lock *lock, struct step *step, uint32_t inde
     core_send(lock, step, index, OP_EXTEND, lease_us);
 }
 
+static uint64_t round_lease_us(const struct core_lock *lock)
+{
+    return lock->hold.extend_lease_us != 0 ? lock->hold.extend_lease_us : lock->lease_us;
+}
+
 void hold_begin_round(struct core_lock *lock, struct step *step)
 {
-    uint64_t lease_us = lock->hold.extend_lease_us != 0 ? lock->hold.extend_lease_us : lock->lease_us;
-
     assert(lock->phase == CORE_HELD);
     lock->hold.renew_at_us = lock->hold.repair_at_us = CORE_NEVER;
     lock->hold.repair_waits = lock->hold.looks = false;
@@ -365,7 +351,7 @@ void hold_begin_round(struct core_lock *lock, struct step *step)
             continue;
         }
         node->vote = CORE_VOTE_PENDING;
-        send_extend(lock, step, i, lease_us);
+        send_extend(lock, step, i, round_lease_us(lock));
     }
     hold_judge(lock, step);
 }
@@ -467,6 +453,19 @@ static void on_repaired(struct core_lock *lock, uint64_t now_us, const struct co
     }
 }
 
+/* Rule 3.16: a node that has lost its scripts, for instance, gets them with the next request. */
+static bool ask_once_more(struct core_lock *lock, struct step *step, const struct core_reply *reply)
+{
+    struct core_node *node = &lock->nodes[reply->tag.node];
+
+    if (reply->outcome != OUTCOME_ERROR || reply->fault != FAULT_CLASS_TEMPORARY) return false;
+    if (node->key.again_round == lock->hold.round) return false;
+    assert(core_can_talk(node));
+    node->key.again_round = lock->hold.round;
+    send_extend(lock, step, reply->tag.node, round_lease_us(lock));
+    return true;
+}
+
 void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_reply *reply)
 {
     struct core_node *node = &lock->nodes[reply->tag.node];
@@ -481,6 +480,7 @@ void hold_on_reply(struct core_lock *lock, struct step *step, const struct core_
     } else if (reply->outcome == OUTCOME_MISSING || reply->outcome == OUTCOME_OTHER) {
         on_absent(lock, reply);
     } else if (reply->tag.round == lock->hold.round && node->vote == CORE_VOTE_PENDING) {
+        if (ask_once_more(lock, step, reply)) return;
         core_vote_failed(node, reply->fault);
     }
     hold_judge(lock, step);

@@ -65,6 +65,7 @@ struct core_key {
     uint64_t stepped_us;     /* when the node's clock was last found to have stepped; 0: never */
     uint32_t yes_round;      /* the last renewal round in which the node said yes */
     uint32_t repair_round;   /* the last renewal round after which the key was repaired */
+    uint32_t again_round;    /* the last renewal round in which the node was asked once more */
 };
 
 /* What one acquire knows of a node. */

@@ -86,6 +86,33 @@ SERVERS_TEST(one_whole_life)
     assert_int_equal(loss.calls, 0);
 }
 
+static bool has_renewed(void *arg)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+
+    assert_status(quorlock_client_statistics(fixture.client, &now), QUORLOCK_OK);
+    return now.renewals >= *(const uint64_t *)arg;
+}
+
+/* Whoever has the right may take the scripts from a server at any time. */
+SERVERS_TEST(a_renewal_brings_the_scripts_that_a_server_has_lost)
+{
+    struct seen seen;
+    quorlock_lock *lock;
+
+    fixture.options.node_timeout_ms = 2000; /* the machine may be busy */
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(60000, .renew_ms = 50));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    for (uint64_t renewals = 2; renewals <= 8; renewals += 2) {
+        await(has_renewed, &renewals, GENEROUS_MS, "renewals");
+        for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SCRIPT FLUSH");
+    }
+    assert_int_equal(logged("NOSCRIPT"), 0);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
 SERVERS_TEST(extends_longer_but_never_shorter)
 {
     struct seen seen;

@@ -72,6 +72,39 @@ CORE_TEST(a_failed_renewal_is_tried_again_until_lost_at)
     fixture_expect_lost(f, CORE_LOSS_EXPIRED);
 }
 
+/* As where the nodes have lost their scripts. */
+CORE_TEST(a_refusal_that_passes_is_asked_once_more_in_its_round)
+{
+    static const struct core_reply denied = {.outcome = OUTCOME_ERROR, .fault = FAULT_CLASS_AUTH};
+
+    fixture_open_held(f, 3, 2);
+    fixture_pass(f, 1000 * MS);
+    f->log = 0;
+    fixture_sleep(f, 5 * MS);
+    fixture_answers(f, OP_EXTEND, "eee");
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    assert_int_equal(fixture_latest(f, 2, OP_EXTEND)->command.tag.lease_us, 3000 * MS);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_int_equal(f->log, CORE_LOG_RENEWED); /* nothing was degraded */
+    assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 3973 * MS);
+
+    fixture_pass(f, 1000 * MS);
+    fixture_answers(f, OP_EXTEND, "eey");
+    fixture_expect_pending(f, OP_EXTEND, "110");
+    fixture_answers(f, OP_EXTEND, "ee.");
+    assert_int_equal(f->log & CORE_LOG_RENEW_FAILED, CORE_LOG_RENEW_FAILED);
+
+    /* What may have been executed, what stays refused, and who has left. */
+    fixture_pass(f, 1000 * MS);
+    answer_all(f, OP_EXTEND, OUTCOME_YES);
+    fixture_pass(f, 1000 * MS);
+    fixture_answer(f, 0, OP_EXTEND, OUTCOME_UNKNOWN);
+    fixture_answer_with(f, 1, OP_EXTEND, &denied);
+    fixture_node_states(f, "..d");
+    fixture_answer(f, 2, OP_EXTEND, OUTCOME_ERROR);
+    fixture_expect_pending(f, OP_EXTEND, "000");
+}
+
 CORE_TEST(a_node_that_comes_back_is_renewed_at_once)
 {
     fixture_open_held(f, 3, 2);
@@ -238,7 +271,7 @@ CORE_TEST(an_extend_without_quorum_changes_nothing)
     assert_int_equal(core_valid_until(f->lock), FIXTURE_BEGIN_US + 2968 * MS);
 }
 
-/* Busy nodes, or such as have forgotten their scripts: the round that follows at once answers the extend. */
+/* Busy nodes, or such as have forgotten their scripts. */
 CORE_TEST(an_extend_that_was_refused_for_a_while_is_asked_once_more)
 {
     static const uint64_t renew_us[] = {1000 * MS, CORE_NEVER};
@@ -249,24 +282,18 @@ CORE_TEST(an_extend_that_was_refused_for_a_while_is_asked_once_more)
         fixture_extend(f, 6000 * MS);
         fixture_answers(f, OP_EXTEND, "eee");
         fixture_expect_nothing(f);
-        fixture_pass(f, 0);
         fixture_answers(f, OP_EXTEND, "yye");
         fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_OK);
         assert_int_equal(core_lease_us(f->lock), 6000 * MS);
     }
 }
 
-CORE_TEST(it_is_asked_once_more_only_where_a_quorum_may_answer)
+CORE_TEST(an_extend_that_is_refused_twice_fails)
 {
     fixture_open_held(f, 3, 2);
     fixture_extend(f, 6000 * MS);
     fixture_answers(f, OP_EXTEND, "euu");
-    fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
-    fixture_open_held(f, 3, 2);
-    fixture_extend(f, 6000 * MS);
-    fixture_answers(f, OP_EXTEND, "eee");
-    fixture_pass(f, 0);
-    fixture_answers(f, OP_EXTEND, "eee");
+    fixture_answers(f, OP_EXTEND, "e..");
     fixture_expect(f, CORE_NOTIFY_EXTENDED, CORE_NOQUORUM);
 }
 
@@ -367,8 +394,7 @@ CORE_TEST(an_extend_asked_again_prolongs_the_debt)
     fixture_open_held(f, 3, 2);
     fixture_pass(f, 1000 * MS);
     fixture_pass(f, 90 * MS);
-    fixture_answers(f, OP_EXTEND, "eee"); /* a fault that passes: the next round begins at once */
-    fixture_pass(f, 0);
+    fixture_answers(f, OP_EXTEND, "eee"); /* a fault that passes */
     answer_all(f, OP_EXTEND, OUTCOME_YES);
     fixture_release(f);
     fixture_node_states(f, "ddd");
