@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sync.c - the sync API: a loop's thread behind a queue of jobs
+ * sync.c - the sync API: a loop's thread, and the jobs that other threads post for it
  *
- * A call makes a job on its stack, puts it into the queue, wakes the loop through an eventfd, and waits until the
- * loop's thread has marked the job done. A function that only starts an operation allocates its job, which ends with
- * its callback. Only that thread uses the client and its locks, so libevent needs no locking (evthread_use_pthreads
- * would affect the whole process). The mutex guards the queue, the done marks and the count of callers.
+ * A call makes a job on its stack and posts it, wakes the loop through an eventfd if that sleeps, and sleeps until the
+ * job has ended. A function that only starts an operation allocates its job, which ends with its callback. Only the
+ * loop's thread uses the client and its locks, so libevent needs no locking (evthread_use_pthreads would affect the
+ * whole process). The loop takes all posted jobs at once, sends their requests together, and then wakes the threads
+ * whose jobs have ended. Threads that call share no mutex.
  */
 #include <quorlock/sync.h>
 
@@ -354,22 +355,14 @@ static void sync_run_free(struct job *job)
     sync_done(job);
 }
 
-/* sync_on_closed - end all jobs that are left. After it the loop's thread touches no handle. Without the wake event
- * the base has no event, so the loop ends by itself. */
+/* sync_on_closed - end all jobs that are left. After it the loop's thread touches no handle. */
 static void sync_on_closed(void *arg)
 {
-    struct job *close_job = arg, *job;
+    struct job *close_job = arg;
     quorlock_sync_client *sync = close_job->sync;
 
     event_del(sync->wake);
-    pthread_mutex_lock(&sync->mutex);
-    sync->closed = true;
-    pthread_mutex_unlock(&sync->mutex);
-    sync_take_jobs(sync);
-    while ((job = sync_next_job(sync)) != NULL) {
-        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
-        sync_done(job);
-    }
+    sync_loop_end(sync);
     sync_done(close_job);
 }
 
@@ -404,9 +397,9 @@ static void run_close(struct job *job)
 
 static void *loop(void *arg)
 {
-    const quorlock_sync_client *sync = arg;
+    quorlock_sync_client *sync = arg;
 
-    event_base_dispatch(sync->base);
+    while (!sync->over) sync_loop_turn(sync);
     return NULL;
 }
 
@@ -478,7 +471,6 @@ static quorlock_sync_client *sync_make(void)
     *sync = (quorlock_sync_client){.n_users = 1,
                                    .wake_fd = -1,
                                    .mutex = PTHREAD_MUTEX_INITIALIZER,
-                                   .no_callers = PTHREAD_COND_INITIALIZER,
                                    .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
     if (open_shown(sync) == 0) return sync;
     free(sync);
@@ -538,10 +530,8 @@ int quorlock_sync_client_close(quorlock_sync_client *sync)
     }
     if (sync_call(&job) != 0) return job.result.status;
     pthread_join(sync->thread, NULL);
-    /* Callers whose calls ended with CLOSED may not have left the mutex yet. */
-    pthread_mutex_lock(&sync->mutex);
-    while (sync->n_callers > 0) pthread_cond_wait(&sync->no_callers, &sync->mutex);
-    pthread_mutex_unlock(&sync->mutex);
+    /* Calls that ended with CLOSED may not have returned yet. */
+    sync_await_no_call(sync);
     close_base(sync);
     if (sync_events_on(&sync->events)) sync_events_close(&sync->events);
     sync_leave(sync);

@@ -240,7 +240,7 @@ static void will_wait(struct job *job)
     pthread_mutex_lock(&handle->sync->mutex);
     CONTAINER_OF(job, struct wait_job, job)->n_ends = handle->n_ends;
     use(handle);
-    handle->sync->n_callers++;
+    sync_begin_call(handle->sync);
     pthread_mutex_unlock(&handle->sync->mutex);
 }
 
@@ -356,8 +356,8 @@ static int await(const struct wait_job *call, bool until_elected, uint64_t *ret_
     if (until_elected && has_ended && status == 0)
         status = handle->shut_out ? QUORLOCK_ERR_CLOSED : QUORLOCK_ERR_CANCELED;
     use_no_more(handle);
-    if (--sync->n_callers == 0) pthread_cond_signal(&sync->no_callers);
     pthread_mutex_unlock(&sync->mutex);
+    sync_end_call(sync);
     return status;
 }
 

@@ -2,13 +2,17 @@
 #include "api/sync_loop.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/caller.h"
+#include "base/futex.h"
 
 #define MS 1000u
+
+struct job sync_closed;
 
 /* ---- life ---- */
 
@@ -31,7 +35,6 @@ void sync_leave(quorlock_sync_client *sync)
      */
     if (sync_here(sync)) {
         sync_events_end(&sync->events);
-        pthread_cond_destroy(&sync->no_callers);
         pthread_mutex_destroy(&sync->mutex);
     }
     if (sync->wiped) {
@@ -48,17 +51,33 @@ uint32_t sync_valid_ms(quorlock_sync_client *sync, const struct expiry *expiry)
     return (uint32_t)(expiry_left_us(expiry, &sync->shown->clock, &sync->system) / MS);
 }
 
+void sync_begin_call(quorlock_sync_client *sync)
+{
+    atomic_fetch_add(&sync->n_callers, 1);
+}
+
+void sync_end_call(quorlock_sync_client *sync)
+{
+    /* From here on the client may be gone. To wake a thread that does not wait there does no harm. */
+    if (atomic_fetch_sub(&sync->n_callers, 1) == SYNC_CLOSING + 1) futex_wake(&sync->n_callers);
+}
+
+void sync_await_no_call(quorlock_sync_client *sync)
+{
+    unsigned n = atomic_fetch_or(&sync->n_callers, SYNC_CLOSING) | SYNC_CLOSING;
+
+    while (n != SYNC_CLOSING) {
+        futex_wait(&sync->n_callers, n);
+        n = atomic_load(&sync->n_callers);
+    }
+}
+
 /* ---- jobs ---- */
 
 /* is_loop - return whether this is the loop's thread. After the close another thread may have its id. */
 static bool is_loop(quorlock_sync_client *sync)
 {
-    bool closed;
-
-    pthread_mutex_lock(&sync->mutex);
-    closed = sync->closed;
-    pthread_mutex_unlock(&sync->mutex);
-    return !closed && pthread_equal(pthread_self(), sync->thread) != 0;
+    return pthread_equal(pthread_self(), sync->thread) != 0 && atomic_load(&sync->posted) != &sync_closed;
 }
 
 static void sync_loop_wake(const quorlock_sync_client *sync)
@@ -92,25 +111,47 @@ void sync_done(struct job *job)
         sync_loop_tell(job);
         return;
     }
-    pthread_mutex_lock(&sync->mutex);
-    job->done = true;
-    pthread_cond_signal(&job->done_cond);
-    /* From here on the job may be gone: it is on the stack of the thread that waits. */
-    pthread_mutex_unlock(&sync->mutex);
+    if (!job->posted) return;
+    job->next = sync->ended;
+    sync->ended = job;
 }
 
-/* enqueue - add the job to the queue. The caller holds the mutex. */
-static void enqueue(struct job *job)
+/* sync_loop_let_go - wake the threads whose jobs have ended. */
+static void sync_loop_let_go(quorlock_sync_client *sync)
 {
-    quorlock_sync_client *sync = job->sync;
+    struct job *job = sync->ended;
 
-    if (sync->last != NULL) {
-        sync->last->next = job;
-    } else {
-        sync->first = job;
+    sync->ended = NULL;
+    while (job != NULL) {
+        atomic_int *state = &job->state;
+
+        job = job->next;
+        /* From here on the job may be gone: it is on the stack of the thread that waits. */
+        if (atomic_exchange(state, JOB_ENDED) == JOB_AWAITED) futex_wake(state);
     }
-    sync->last = job;
-    sync_loop_wake(sync);
+}
+
+/* post - give the job to the loop. Return false if that takes none. A call has begun. */
+static bool post(quorlock_sync_client *sync, struct job *job)
+{
+    struct job *last = atomic_load(&sync->posted);
+
+    job->posted = true;
+    do {
+        if (last == &sync_closed) return false;
+        job->next = last;
+    } while (!atomic_compare_exchange_weak(&sync->posted, &last, job));
+    if (atomic_load(&sync->sleeps) && atomic_exchange(&sync->sleeps, false)) sync_loop_wake(sync);
+    return true;
+}
+
+/* await_end - sleep until the job has ended. */
+static void await_end(struct job *job)
+{
+    int state = JOB_UNDER_WAY;
+
+    (void)atomic_compare_exchange_strong(&job->state, &state, JOB_AWAITED);
+    while (atomic_load(&job->state) != JOB_ENDED) futex_wait(&job->state, JOB_AWAITED);
 }
 
 /* hand_over - have the loop's thread run the job, and wait for its end. */
@@ -118,19 +159,13 @@ static int hand_over(struct job *job)
 {
     quorlock_sync_client *sync = job->sync;
 
-    job->done_cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    pthread_mutex_lock(&sync->mutex);
-    sync->n_callers++;
-    if (sync->closed) {
-        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
-        job->done = true;
+    sync_begin_call(sync);
+    if (post(sync, job)) {
+        await_end(job);
     } else {
-        enqueue(job);
+        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
     }
-    while (!job->done) pthread_cond_wait(&job->done_cond, &sync->mutex);
-    if (--sync->n_callers == 0) pthread_cond_signal(&sync->no_callers);
-    pthread_mutex_unlock(&sync->mutex);
-    pthread_cond_destroy(&job->done_cond);
+    sync_end_call(sync);
     return job->result.status;
 }
 
@@ -180,30 +215,32 @@ int sync_start(const struct job *given)
     *job = *given;
     status = sync_loop_refuse(job);
     if (status == 0) {
-        pthread_mutex_lock(&sync->mutex);
-        if (sync->closed) {
-            status = QUORLOCK_ERR_CLOSED;
-        } else {
-            enqueue(job);
-        }
-        pthread_mutex_unlock(&sync->mutex);
+        sync_begin_call(sync);
+        if (!post(sync, job)) status = QUORLOCK_ERR_CLOSED;
+        sync_end_call(sync);
     }
     if (status != 0) free(job);
     return status;
 }
 
-void sync_take_jobs(quorlock_sync_client *sync)
+/* sync_loop_take - move the jobs that were posted to the end of `taken`, in their order, and leave `rest` there. */
+static void sync_loop_take(quorlock_sync_client *sync, struct job *rest)
 {
+    struct job *job = atomic_exchange(&sync->posted, rest), *in_order = NULL;
     struct job **end = &sync->taken;
 
+    while (job != NULL) {
+        struct job *before = job->next;
+
+        job->next = in_order;
+        in_order = job;
+        job = before;
+    }
     while (*end != NULL) end = &(*end)->next;
-    pthread_mutex_lock(&sync->mutex);
-    *end = sync->first;
-    sync->first = sync->last = NULL;
-    pthread_mutex_unlock(&sync->mutex);
+    *end = in_order;
 }
 
-struct job *sync_next_job(quorlock_sync_client *sync)
+static struct job *next_job(quorlock_sync_client *sync)
 {
     struct job *job = sync->taken;
 
@@ -216,7 +253,7 @@ bool sync_withdraw(quorlock_sync_client *sync, const void *handle, bool all)
     bool any = false;
 
     /* All jobs are in `taken` then, in their order. */
-    sync_take_jobs(sync);
+    sync_loop_take(sync, NULL);
     for (struct job *job = sync->taken; job != NULL; job = job->next) {
         if ((job->lock != handle && job->candidate != handle) || !(all || job->cancelable)) continue;
         job->withdrawn = any = true;
@@ -224,17 +261,12 @@ bool sync_withdraw(quorlock_sync_client *sync, const void *handle, bool all)
     return any;
 }
 
-void sync_on_wake(int fd, short what, void *arg)
+static void run_jobs(quorlock_sync_client *sync)
 {
-    quorlock_sync_client *sync = arg;
-    uint64_t count;
     struct job *job;
 
-    (void)what;
-    /* Read the counter before taking the jobs: a job that comes in between wakes the loop again. */
-    (void)(read(fd, &count, sizeof(count)) == 0);
-    sync_take_jobs(sync);
-    while ((job = sync_next_job(sync)) != NULL) {
+    sync_loop_take(sync, NULL);
+    while ((job = next_job(sync)) != NULL) {
         if (job->withdrawn) {
             (void)sync_refuse(job, QUORLOCK_ERR_CANCELED, "canceled before it began");
             sync_done(job);
@@ -242,6 +274,41 @@ void sync_on_wake(int fd, short what, void *arg)
             job->run(job);
         }
     }
+}
+
+void sync_on_wake(int fd, short what, void *arg)
+{
+    uint64_t count;
+
+    (void)what;
+    (void)(read(fd, &count, sizeof(count)) == 0);
+    run_jobs(arg);
+}
+
+void sync_loop_turn(quorlock_sync_client *sync)
+{
+    int flags = EVLOOP_ONCE;
+
+    run_jobs(sync);
+    /* Whoever posts a job after this look finds that the loop sleeps. */
+    atomic_store(&sync->sleeps, true);
+    if (sync->ended != NULL || atomic_load(&sync->posted) != NULL) flags |= EVLOOP_NONBLOCK;
+    event_base_loop(sync->base, flags);
+    atomic_store(&sync->sleeps, false);
+    /* What these threads do next must not keep the requests of this turn from leaving. */
+    sync_loop_let_go(sync);
+}
+
+void sync_loop_end(quorlock_sync_client *sync)
+{
+    struct job *job;
+
+    sync_loop_take(sync, &sync_closed);
+    while ((job = next_job(sync)) != NULL) {
+        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
+        sync_done(job);
+    }
+    sync->over = true;
 }
 
 void sync_fail(struct job *job, int status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sync_loop.h - the sync API: its loop's thread, and the queue of jobs for that thread */
+/* sync_loop.h - the sync API: its loop, and the jobs that threads post for it */
 #pragma once
 
 #include <quorlock/sync.h>
@@ -15,6 +15,8 @@
 #include "base/list.h"
 #include "base/system.h"
 
+enum job_state { JOB_UNDER_WAY, JOB_AWAITED, JOB_ENDED };
+
 /* A call for the loop's thread. A call that passes more than its handle has a struct of its own, which begins with the
  * job and goes on with the arguments. Members that a job does not need are zero. */
 struct job {
@@ -26,10 +28,10 @@ struct job {
     quorlock_sync_result_cb cb; /* runs at the end */
     void *cb_arg;
     struct sync_event *event; /* or comes at the end; both NULL: a thread waits for the end */
-    pthread_cond_t done_cond;
-    bool done;
-    bool cancelable; /* a cancel of the lock ends it, too, if the loop has not run it */
-    bool withdrawn;  /* canceled, or its lock or candidate freed, before the loop ran it */
+    atomic_int state;         /* enum job_state, where a thread waits; that thread sleeps on it */
+    bool posted;              /* else it runs inside a callback, and no thread waits for it */
+    bool cancelable;          /* a cancel of the lock ends it, too, if the loop has not run it */
+    bool withdrawn;           /* canceled, or its lock or candidate freed, before the loop ran it */
     struct quorlock_sync_result result;
 };
 
@@ -55,16 +57,23 @@ struct quorlock_sync_client {
     /* The loop's thread only. */
     quorlock_client *client;
     struct list locks, candidates, observers;
-    struct job *taken; /* jobs that were taken from the queue and not run yet */
+    struct job *taken; /* jobs that were taken from `posted` and not run yet */
+    struct job *ended; /* jobs that have ended, whose threads are woken at the end of the turn; the last first */
     bool shut;         /* by a shutdown: nothing new begins */
+    bool over;         /* the client is closed: this is the last turn */
 
-    pthread_mutex_t mutex;
-    pthread_cond_t no_callers;
-    struct job *first, *last;
-    size_t n_callers;
-    bool closed; /* the loop takes no jobs any more */
+    /* Any thread. */
+    _Atomic(struct job *) posted; /* jobs that the loop has not taken, the last first; &sync_closed: it takes none */
+    atomic_bool sleeps;           /* the loop does not look at `posted` before it is woken */
+    atomic_uint n_callers;        /* calls that may still use the client, and SYNC_CLOSING */
     struct sync_events events;
+    pthread_mutex_t mutex; /* guards the state of candidates */
 };
+
+/* In n_callers: a thread waits until there is no call any more. */
+#define SYNC_CLOSING 0x80000000u
+
+extern struct job sync_closed; /* stands for jobs that are refused */
 
 /*
  * sync_call        - hand the job to the loop, wait for its end, and return its status; STATE in the loop's thread
@@ -100,17 +109,24 @@ int sync_refuse_new(struct job *);
 bool sync_here(const quorlock_sync_client *);
 void sync_join(quorlock_sync_client *);
 void sync_leave(quorlock_sync_client *);
+/*
+ * sync_begin_call    - keep what a call of this client uses, until sync_end_call
+ * sync_await_no_call - wait until no call uses it
+ */
+void sync_begin_call(quorlock_sync_client *);
+void sync_end_call(quorlock_sync_client *);
+void sync_await_no_call(quorlock_sync_client *);
 /* sync_valid_ms - return the validity that is left. Any thread. */
 uint32_t sync_valid_ms(quorlock_sync_client *, const struct expiry *);
 /* sync_no_place - report that `ret` is NULL, and return INVAL; `what` names the object. */
 int sync_no_place(const char *what, struct quorlock_error *);
 /*
  * sync_on_wake   - run all jobs; the callback of the wake event
- * sync_take_jobs - move all jobs from the queue to `taken`
- * sync_next_job  - remove and return the first job of `taken`, or NULL
+ * sync_loop_turn - run all jobs, then what the base has to do; wait for that
+ * sync_loop_end  - refuse all jobs from now on, and those that were not run
  *
  * The loop's thread only.
  */
 void sync_on_wake(int fd, short what, void *sync);
-struct job *sync_next_job(quorlock_sync_client *);
-void sync_take_jobs(quorlock_sync_client *);
+void sync_loop_turn(quorlock_sync_client *);
+void sync_loop_end(quorlock_sync_client *);

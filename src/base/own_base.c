@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The descriptors that a base opens: epoll, its timer, a pair for signals; and one by which its user wakes it. */
-#define BASE_DESCRIPTORS 5
+/* The descriptors that a base opens: epoll, a pair for signals; and one by which its user wakes it. */
+#define BASE_DESCRIPTORS 4
 
 /*
  * libevent aborts the process if it finds no descriptor for its signal pair, so we first try whether there are enough.
@@ -34,7 +34,9 @@ struct event_base *own_base_new(void)
     if (!enough_descriptors()) return NULL;
     config = event_config_new();
     if (config == NULL) return NULL;
-    if (event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0) base = event_base_new_with_config(config);
+    /* Precise timers would be set anew in each turn, by a system call; the deadlines of locks have an alarm of their
+     * own. No lock, even if the program has given libevent some: one thread at a time uses the base. */
+    if (event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0) base = event_base_new_with_config(config);
     event_config_free(config);
     return base;
 }

@@ -6,7 +6,7 @@
  * while the loop's thread runs. The loop also stalls now and then, so locks are lost. Users in other threads call
  * whatever the header allows, on locks that they share. What is judged:
  *
- * - every call comes to its end, and no job lies in the queue while the loop sleeps;
+ * - every call comes to its end, and the loop does not sleep while a job waits for it;
  * - of two locks of one key at most one is valid at any time, read from any thread;
  * - nothing is granted after a stop or a shutdown, and every call on a handle ends with CLOSED after the close;
  * - the callback of each started operation runs once, before the close ends; where the client has events, its event
@@ -77,7 +77,8 @@ static struct {
     /* The loop's event. */
     event_callback_fn woken;
     void *woken_arg;
-    bool added, calling;
+    bool added, turned; /* turned: the machine has let the loop go on */
+    bool wake_closed;   /* the descriptor of `counter` */
     uint64_t counter;
     bool has_events, read_all; /* the last event was read */
     uint64_t readable;         /* the counter of EVENTS_FD */
@@ -156,13 +157,15 @@ ssize_t outside_read(int fd, void *ret, size_t size)
 ssize_t outside_write(int fd, const void *bytes, size_t size)
 {
     (void)bytes;
+    if (fd == WAKE_FD) turns_pass();
+    if (fd == WAKE_FD && f.wake_closed) turns_fail("the loop's descriptor is used after its end");
     *(fd == EVENTS_FD ? &f.readable : &f.counter) += 1;
     return (ssize_t)size;
 }
 
 int outside_close(int fd)
 {
-    (void)fd;
+    if (fd == WAKE_FD) f.wake_closed = true;
     return 0;
 }
 
@@ -183,28 +186,51 @@ int outside_client_new(quorlock_client **ret, struct event_base *base, const str
 static void run_woken(void *arg)
 {
     (void)arg;
-    f.calling = false;
+    f.turned = true;
     if (f.added && f.counter > 0) f.woken(WAKE_FD, EV_READ, f.woken_arg);
 }
 
-/* The loop of the machine, until the facade takes its event away. */
-int outside_dispatch(struct event_base *base)
+/* pass_time - let the world go on for a moment, and the other threads. */
+static void pass_time(void)
+{
+    (void)queue_next(&f.queue, f.queue.now_us + STEP_US);
+    if (one_in(300)) machine_stall(f.machine, turns_between(1, STALL_US), false);
+    turns_pass();
+}
+
+/* look_at_sleep - the loop sleeps: whoever has posted a job is still about to wake it. */
+static void look_at_sleep(void)
 {
     const quorlock_sync_client *sync = f.woken_arg;
 
+    if (f.counter > 0 || atomic_load_explicit(&sync->posted, memory_order_seq_cst) == NULL) return;
+    for (unsigned i = 0; i < THREADS; i++)
+        if (f.inside[i] != NULL && !turns_waits(i)) return;
+    turns_fail("a job waits for the loop, which sleeps");
+}
+
+/* The loop of the machine. It goes on when the machine is not stalled, so that a stalled loop runs no jobs. */
+int outside_loop(struct event_base *base, int flags)
+{
+    const quorlock_sync_client *sync = f.woken_arg;
+    bool sleeps = (flags & EVLOOP_NONBLOCK) == 0;
+
     (void)base;
-    while (f.added) {
-        if (f.counter > 0 && !f.calling) {
-            f.calling = true;
-            machine_call(f.machine, run_woken, NULL);
-        }
-        if (f.counter == 0 && (sync->first != NULL || sync->taken != NULL))
-            turns_fail("a job lies in the queue while the loop sleeps");
-        (void)queue_next(&f.queue, f.queue.now_us + STEP_US);
-        if (one_in(300)) machine_stall(f.machine, turns_between(1, STALL_US), false);
-        turns_pass();
+    if (sleeps && sync->ended != NULL) turns_fail("the loop sleeps, and has not woken a thread whose job has ended");
+    while (f.added && sleeps && f.counter == 0 && sync->ended == NULL && !one_in(8)) {
+        look_at_sleep();
+        pass_time();
     }
+    f.turned = false;
+    machine_call(f.machine, run_woken, NULL);
+    while (!f.turned) pass_time();
     return 0;
+}
+
+int outside_dispatch(struct event_base *base)
+{
+    (void)base;
+    turns_fail("the client was not opened");
 }
 
 /* ---- what must hold at any time ---- */
@@ -282,9 +308,13 @@ static void make_lock(struct shared *shared)
 
 static void free_lock(struct shared *shared)
 {
+    const void *before;
+
     shared->changing = true;
     be_alone(shared);
+    before = enter(shared);
     quorlock_sync_lock_free(shared->handle);
+    leave(before);
     shared->handle = NULL;
     shared->changing = false;
 }
@@ -450,9 +480,13 @@ static void use_client(void)
 
 static void free_candidate(void)
 {
+    const void *before;
+
     f.candidate_changing = true;
     be_alone(&f.candidate);
+    before = enter(&f.candidate);
     quorlock_sync_candidate_free(f.candidate);
+    leave(before);
     f.candidate = NULL;
     f.candidate_changing = false;
 }
@@ -562,7 +596,7 @@ static void make_world(uint64_t seed)
     f.counter = f.readable = 0;
     f.woken_arg = NULL;
     f.has_events = f.read_all = false;
-    f.added = f.calling = f.shut = f.closing = f.closed = false;
+    f.added = f.wake_closed = f.shut = f.closing = f.closed = false;
     f.candidate_changing = false;
     f.n_started = f.n_told = f.n_waiting = 0;
     memset(f.inside, 0, sizeof(f.inside));
@@ -577,12 +611,14 @@ static void open_all(void)
                                                     .n_nodes = SERVERS,
                                                     .guard = QUORLOCK_GUARD_OFF,
                                                     .allocator = machine_allocator(f.machine)};
-
+    const void *before;
     int fd;
 
     if (quorlock_sync_client_new(&f.sync, &options, NULL) != 0) turns_fail("the client does not open");
+    before = enter(f.sync);
     f.has_events = one_in(2);
     if (f.has_events && quorlock_sync_client_events(f.sync, &fd) != 0) turns_fail("there are no events");
+    leave(before);
     for (unsigned i = 0; i < LOCKS; i++) {
         f.locks[i] = (struct shared){.key = keys[i % KEYS]};
         make_lock(&f.locks[i]);
@@ -605,12 +641,17 @@ static void free_all(void)
 /* A shutdown ends what waits, without a close. Without handles the end of the client is that of its memory. */
 static void close_all(void)
 {
+    const void *before = enter(f.sync);
+
     if (one_in(3) && quorlock_sync_client_shutdown(f.sync) == 0) f.shut = true;
+    leave(before);
     while (f.shut && f.n_waiting > 0) turns_pass();
     f.closing = true;
     if (one_in(3)) free_all();
     be_alone(f.sync);
+    (void)enter(f.sync);
     if (quorlock_sync_client_close(f.sync) != 0) turns_fail("the client does not close");
+    leave(before);
     f.closed = true;
 }
 

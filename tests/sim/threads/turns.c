@@ -16,6 +16,8 @@
 #define STACK_SIZE  ((size_t)1024 * 1024)
 #define SPURIOUS    64 /* one in so many passes wakes a thread that waits */
 #define PASSES_MAX  400000u
+#define HELD        200 /* one in so many passes holds the thread back, for so many passes at most: */
+#define HELD_MAX    2000
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
@@ -24,7 +26,7 @@
 #define __sanitizer_finish_switch_fiber(...) (void)0
 #endif
 
-enum state { READY, LOCKS, WAITS, JOINS, GONE };
+enum state { READY, LOCKS, WAITS, SLEEPS, JOINS, GONE };
 
 /* A coroutine: the kernel's threads would need its scheduler for each turn, and that of a busy machine is slow. */
 struct thread {
@@ -33,7 +35,9 @@ struct thread {
     enum state state;
     pthread_mutex_t *mutex; /* that it locks, or has to lock after a wait */
     pthread_cond_t *condition;
+    const void *word; /* on which it sleeps */
     unsigned joins;
+    unsigned held_until; /* this pass; the kernel lets others run */
     void *(*run)(void *);
     void *arg;
 };
@@ -65,7 +69,7 @@ unsigned turns_self(void)
 
 bool turns_waits(unsigned thread)
 {
-    return all.threads[thread].state == WAITS;
+    return all.threads[thread].state == WAITS || all.threads[thread].state == SLEEPS;
 }
 
 void turns_each(void (*look)(void))
@@ -78,6 +82,7 @@ void turns_begin(uint64_t seed)
     all.n = 1;
     all.running = 0;
     all.threads[0].state = READY;
+    all.threads[0].held_until = 0;
     memset(all.locked, 0, sizeof(all.locked));
     rng_seed(&all.rng, seed, 0);
     all.seed = seed;
@@ -87,8 +92,9 @@ void turns_begin(uint64_t seed)
 
 void turns_fail(const char *format, ...)
 {
-    static const char *const states[] = {"may go on", "waits for a mutex", "waits for a condition",
-                                         "waits for the end of another", "has ended"};
+    static const char *const states[] = {
+        "may go on", "waits for a mutex", "waits for a condition", "sleeps", "waits for the end of another",
+        "has ended"};
     va_list args;
 
     va_start(args, format);
@@ -131,6 +137,7 @@ static bool can_run(const struct thread *thread)
     case LOCKS: return !is_locked(thread->mutex);
     case JOINS: return all.threads[thread->joins].state == GONE;
     case WAITS:
+    case SLEEPS:
     case GONE: break;
     }
     return false;
@@ -139,13 +146,21 @@ static bool can_run(const struct thread *thread)
 static unsigned choose(void)
 {
     unsigned can[THREADS_MAX];
-    unsigned n = 0;
+    unsigned n = 0, held = all.n;
 
     if (++all.passes > PASSES_MAX) turns_fail("no end after so many turns");
+    if (rng_one_in(&all.rng, HELD))
+        all.threads[all.running].held_until = all.passes + (unsigned)rng_below(&all.rng, HELD_MAX);
     for (unsigned i = 0; i < all.n; i++) {
         if (all.threads[i].state == WAITS && rng_one_in(&all.rng, SPURIOUS)) all.threads[i].state = LOCKS;
-        if (can_run(&all.threads[i])) can[n++] = i;
+        if (all.threads[i].state == SLEEPS && rng_one_in(&all.rng, SPURIOUS)) all.threads[i].state = READY;
+        if (!can_run(&all.threads[i])) continue;
+        if (all.threads[i].held_until > all.passes)
+            held = i;
+        else
+            can[n++] = i;
     }
+    if (n == 0 && held < all.n) return held;
     if (n == 0) turns_fail("all threads wait for each other");
     return can[rng_below(&all.rng, n)];
 }
@@ -341,4 +356,34 @@ int turns_destroy_condition(pthread_cond_t *condition)
             turns_fail("a condition is destroyed that a thread waits for");
     }
     return 0;
+}
+
+/* ---- futexes ---- */
+
+void turns_futex_wait(const void *word, unsigned value)
+{
+    struct thread *self = &all.threads[all.running];
+    unsigned now;
+
+    turns_pass();
+    memcpy(&now, word, sizeof(now));
+    if (now != value) return;
+    self->word = word;
+    self->state = SLEEPS;
+    turns_pass();
+}
+
+void turns_futex_wake(const void *word)
+{
+    unsigned first;
+
+    turns_pass();
+    first = (unsigned)rng_below(&all.rng, all.n);
+    for (unsigned i = 0; i < all.n; i++) {
+        struct thread *thread = &all.threads[(first + i) % all.n];
+
+        if (thread->state != SLEEPS || thread->word != word) continue;
+        thread->state = READY;
+        return;
+    }
 }

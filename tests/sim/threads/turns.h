@@ -3,8 +3,9 @@
  * turns.h - threads that take turns in an order that a seed draws
  *
  * One thread runs at a time. At each call here, and nowhere else, another may go on in its place: so one seed always
- * gives the same order of all that threads do to each other. Between two calls a thread is not interrupted. What such a
- * program does wrong with a mutex, and threads that wait for each other for ever, end the process with a message.
+ * gives the same order of all that threads do to each other. Between two calls a thread is not interrupted; at some it
+ * is held back for long, as by a busy machine. What such a program does wrong with a mutex, and threads that wait for
+ * each other for ever, end the process with a message.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ void turns_end(void);
 /* turns_pass - let another thread go on, or none. turns_between - draw a number, both ends included. */
 void turns_pass(void);
 uint64_t turns_between(uint64_t low, uint64_t high);
-/* turns_waits - return whether that thread waits for a condition. turns_self - return the number of this thread. */
+/* turns_waits - return whether that thread waits for a condition or on a futex. turns_self - return the number of this
+ * thread. */
 bool turns_waits(unsigned thread);
 unsigned turns_self(void);
 /* turns_each - call look() before each pass, in the thread that passes. NULL: no more. */
@@ -39,3 +41,6 @@ int turns_wait(pthread_cond_t *, pthread_mutex_t *);
 int turns_signal(pthread_cond_t *);
 int turns_broadcast(pthread_cond_t *);
 int turns_destroy_condition(pthread_cond_t *);
+/* As those of base/futex.h. */
+void turns_futex_wait(const void *word, unsigned value);
+void turns_futex_wake(const void *word);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* futex.h - threads of one process that sleep until a number in memory changes */
+#pragma once
+
+/*
+ * futex_wait - sleep while the word has that value; may return early
+ * futex_wake - wake one thread that sleeps on the word, which may be gone: the address is not read
+ */
+void futex_wait(const void *word, unsigned value);
+void futex_wake(const void *word);
