@@ -338,7 +338,7 @@ static void sync_run_new(struct job *job)
     client_show_lock(handle->lock, &handle->shown);
     quorlock_lock_set_on_lost(handle->lock, sync_on_lost, handle);
     handle->sync = sync;
-    sync_join(sync);
+    if (sync_add_handle(sync)) client_log_from(sync->client, QUORLOCK_LOG_WARN);
     list_add(&sync->locks, &handle->link);
     sync_done(job);
 }
@@ -379,7 +379,7 @@ static void run_events(struct job *job)
         }
         if (job->result.status == 0) {
             sync_join(sync);
-            client_log_from(sync->client, QUORLOCK_LOG_DEBUG);
+            if (sync->keeps_log) client_log_from(sync->client, QUORLOCK_LOG_DEBUG);
         }
     }
     sync_done(job);
@@ -495,8 +495,7 @@ int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_c
     options = sync_events_options(&sync->events, options, &copy);
     status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock, error);
     if (status != 0) goto failed;
-    /* Until somebody wants events, warnings are kept for them, and the rest is not even written. */
-    if (options == &copy && copy.log_arg == &sync->events) client_log_from(sync->client, QUORLOCK_LOG_WARN);
+    sync->keeps_log = options == &copy && copy.log_arg == &sync->events;
     status = sync_start_thread(sync);
     if (status != 0) {
         status = fail_open(error);

@@ -222,7 +222,7 @@ static void sync_election_run_new(struct job *job)
     }
     client_show_candidate(handle->candidate, &handle->shown);
     list_add(&sync->candidates, &handle->link);
-    sync_join(sync);
+    if (sync_add_handle(sync)) client_log_from(sync->client, QUORLOCK_LOG_WARN);
     sync_done(job);
 }
 
@@ -477,7 +477,7 @@ static void run_observe(struct job *job)
         return;
     }
     list_add(&job->sync->observers, &handle->link);
-    sync_join(job->sync);
+    if (sync_add_handle(job->sync)) client_log_from(job->sync->client, QUORLOCK_LOG_WARN);
     sync_done(job);
 }
 

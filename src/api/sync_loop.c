@@ -27,6 +27,13 @@ void sync_join(quorlock_sync_client *sync)
     atomic_fetch_add(&sync->n_users, 1);
 }
 
+bool sync_add_handle(quorlock_sync_client *sync)
+{
+    sync_join(sync);
+    /* As long as there is a handle, nobody can ask for events. */
+    return sync->keeps_log && !sync_events_on(&sync->events);
+}
+
 void sync_leave(quorlock_sync_client *sync)
 {
     if (atomic_fetch_sub(&sync->n_users, 1) > 1) return;

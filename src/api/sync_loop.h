@@ -59,6 +59,7 @@ struct quorlock_sync_client {
     struct list locks, candidates, observers;
     struct job *taken; /* jobs that were taken from `posted` and not run yet */
     struct job *ended; /* jobs that have ended, whose threads are woken at the end of the turn; the last first */
+    bool keeps_log;    /* for events, because the caller has no log hook */
     bool shut;         /* by a shutdown: nothing new begins */
     bool over;         /* the client is closed: this is the last turn */
 
@@ -105,10 +106,12 @@ int sync_refuse_new(struct job *);
  * sync_here  - return whether this process opened the client, not a parent of it
  * sync_join  - count one more user
  * sync_leave - count one user less; the last one frees it
+ * sync_add_handle - count a new lock, candidate or observer; return whether less of the log is worth keeping now
  */
 bool sync_here(const quorlock_sync_client *);
 void sync_join(quorlock_sync_client *);
 void sync_leave(quorlock_sync_client *);
+bool sync_add_handle(quorlock_sync_client *);
 /*
  * sync_begin_call    - keep what a call of this client uses, until sync_end_call
  * sync_await_no_call - wait until no call uses it
