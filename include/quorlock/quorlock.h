@@ -283,7 +283,7 @@ enum quorlock_holder_kind {
 /* A holder or a waiting client of a key, as one node knows it. */
 struct quorlock_holder {
     int kind;           /* enum quorlock_holder_kind */
-    const char *holder; /* as in struct quorlock_node_report */
+    const char *holder; /* as in struct quorlock_inspect_node */
     int64_t ttl_ms;     /* likewise */
     uint64_t fence;     /* the slot's fencing counter; 0: none */
     uint32_t slot;
@@ -301,43 +301,84 @@ enum quorlock_quarantine {
     QUORLOCK_QUARANTINE_CLIENT /* a client with a longer max lease was refused; quorlock_client_bootstrap can end it */
 };
 
-/* One node and a key. state: "free", "held", "foreign", "down" or "error"; for others see quorlock_client_bootstrap(3).
- * The other members: quorlock_client_inspect(3). */
-struct quorlock_node_report {
+/* What a node has at a key. */
+enum quorlock_inspect_state {
+    QUORLOCK_INSPECT_DOWN = 0, /* no answer; see error */
+    QUORLOCK_INSPECT_ERROR,    /* an error in place of an answer, likewise */
+    QUORLOCK_INSPECT_FREE,
+    QUORLOCK_INSPECT_HELD,
+    QUORLOCK_INSPECT_FOREIGN, /* a value that is no lock of this dialect */
+};
+
+/* One node and a key. See quorlock_client_inspect(3). */
+struct quorlock_inspect_node {
     const char *node;
-    const char *state;
+    int state;          /* enum quorlock_inspect_state */
     const char *holder; /* whole; control characters, and bytes that are not UTF-8, as \xNN; NULL: none */
     const char *error;  /* why there is no answer; NULL: there is one */
     int64_t ttl_ms;     /* -1: no expiry; -2: no holder, or unknown */
     uint32_t latency_us;
-    int broken;            /* not 0: quorlock_client_break deleted the key here */
-    uint32_t count;        /* redisson dialect: how many holds its holder has; else 0 */
-    uint64_t fence;        /* the key's fencing counter; 0: none */
-    int64_t quarantine_ms; /* its votes are ignored for so long; 0: they count; -1: no guard, or unknown */
-    const char *type;      /* of a foreign value: "hash", "list" ...; NULL: unknown, or not foreign */
-    int64_t waiters;       /* clients that are subscribed to releases of the key; -1: unknown */
-    uint32_t permits;      /* how many permits the name has; 0: none */
+    uint32_t count;   /* redisson dialect: how many holds its holder has; else 0 */
+    uint64_t fence;   /* the key's fencing counter; 0: none */
+    const char *type; /* of a foreign value: "hash", "list" ...; NULL: unknown, or not foreign */
+    uint32_t permits; /* how many permits the name has; 0: none */
     const struct quorlock_holder *const *holders; /* slots by number, then readers, then waiting clients */
     size_t n_holders;
+    int64_t waiters;            /* clients that are subscribed to releases of the key; -1: unknown */
+    int64_t quarantine_ms;      /* its votes are ignored for so long; 0: they count; -1: no guard, or unknown */
     int quarantine;             /* enum quorlock_quarantine */
     const char *quarantine_why; /* the same in words, with the remedy; NULL: none */
 };
 
-/* See quorlock_client_inspect(3). */
-struct quorlock_report {
-    const char *key;
+struct quorlock_inspect_report {
     uint32_t quorum;    /* how many nodes are one */
+    uint32_t answered;  /* how many nodes answered */
     int held;           /* not 0: one owner holds the key on a quorum of nodes */
     const char *holder; /* that owner; NULL: none, or its name differs from node to node */
     uint32_t valid_ms;  /* until the holder's quorum ends, by the nodes' own clocks; 0: not held */
-    uint32_t answered;  /* how many nodes answered */
-    const struct quorlock_node_report *const *nodes;
+    const struct quorlock_inspect_node *const *nodes;
     size_t n_nodes;
 };
 
-/* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH (too many refuse us), CLOSED ... The report is there in
- * any case. */
-typedef void (*quorlock_report_cb)(int status, const struct quorlock_report *, void *arg);
+/* status, here and below: 0 if a quorum of nodes answered; else NOQUORUM, AUTH (too many refuse us), CLOSED ... The
+ * report is there in any case. */
+typedef void (*quorlock_inspect_cb)(int status, const struct quorlock_inspect_report *, void *arg);
+
+/* What became of a key on a node. */
+enum quorlock_break_state {
+    QUORLOCK_BREAK_DOWN = 0, /* no answer; see error */
+    QUORLOCK_BREAK_ERROR,    /* an error in place of an answer, likewise */
+    QUORLOCK_BREAK_FREE,     /* there was nothing to delete */
+    QUORLOCK_BREAK_HELD,     /* it stays, for another owner holds it */
+    QUORLOCK_BREAK_FOREIGN,  /* it stays, for it is no lock of this dialect */
+    QUORLOCK_BREAK_BROKEN,   /* it was deleted, or the owner's part in it */
+};
+
+/* One node and a key, as it was before. The other members are those of struct quorlock_inspect_node. */
+struct quorlock_break_node {
+    const char *node;
+    int state; /* enum quorlock_break_state */
+    const char *holder;
+    const char *error;
+    int64_t ttl_ms;
+    uint32_t latency_us;
+    const char *type; /* also of a foreign value that was deleted */
+    uint32_t permits;
+    const struct quorlock_holder *const *holders;
+    size_t n_holders;
+};
+
+/* The same as in struct quorlock_inspect_report, before the deletion. */
+struct quorlock_break_report {
+    uint32_t quorum;
+    int held;
+    const char *holder;
+    uint32_t valid_ms;
+    const struct quorlock_break_node *const *nodes;
+    size_t n_nodes;
+};
+
+typedef void (*quorlock_break_cb)(int status, const struct quorlock_break_report *, void *arg);
 
 /*
  * quorlock_version     - return the version of the library, "major.minor.patch"
@@ -466,11 +507,11 @@ QUORLOCK_API uint64_t quorlock_lock_fence(const quorlock_lock *lock);
  *
  * Errors: INVAL, NOMEM, CLOSED. See quorlock_client_inspect(3).
  */
-QUORLOCK_API int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg);
+QUORLOCK_API int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_inspect_cb cb, void *arg);
 QUORLOCK_API int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key,
-                                              quorlock_report_cb cb, void *arg);
+                                              quorlock_inspect_cb cb, void *arg);
 QUORLOCK_API int quorlock_client_break(quorlock_client *client, const char *key, const char *owner,
-                                       quorlock_report_cb cb, void *arg);
+                                       quorlock_break_cb cb, void *arg);
 
 enum quorlock_mode {
     QUORLOCK_MODE_EXCLUSIVE = 1,
@@ -481,7 +522,7 @@ enum quorlock_mode {
 /* A lock that is held. The other members: quorlock_client_list(3). */
 struct quorlock_listed {
     const char *key;
-    const char *holder; /* the one on most nodes, as in struct quorlock_node_report */
+    const char *holder; /* the one on most nodes, as in struct quorlock_inspect_node */
     int mode;           /* enum quorlock_mode */
     uint32_t nodes;     /* how many nodes have this holder; fewer than a quorum do not make a lock */
     int64_t ttl_ms;     /* what is left of the lease on a quorum, or of the longest on fewer nodes; -1: no expiry */
@@ -490,21 +531,32 @@ struct quorlock_listed {
     uint32_t slot;      /* which of them is held */
 };
 
+/* How far a node's search came. */
+enum quorlock_list_state {
+    QUORLOCK_LIST_DOWN = 0, /* no answer; see error */
+    QUORLOCK_LIST_ERROR,    /* an error in place of an answer, likewise */
+    QUORLOCK_LIST_LISTED,   /* to the end; with an error: some keys could not be read */
+};
+
+struct quorlock_list_node {
+    const char *node;
+    int state;         /* enum quorlock_list_state */
+    const char *error; /* or NULL */
+};
+
 /* A part of the locks that were found. See quorlock_client_list(3). */
-struct quorlock_listing {
+struct quorlock_list_report {
     int more;                                   /* not 0: the callback runs again, with more locks */
     uint32_t quorum;                            /* how many nodes are one */
     uint32_t answered;                          /* how many nodes have listed all their keys */
     const struct quorlock_listed *const *locks; /* in no order */
     size_t n_locks;
-    /* node, state ("listed", "down" or "error") and error of each; "listed" with an error: some keys could not be read
-     */
-    const struct quorlock_node_report *const *nodes;
+    const struct quorlock_list_node *const *nodes;
     size_t n_nodes;
 };
 
 /* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH, NOMEM, CLOSED ...; the same in all calls of a list. */
-typedef void (*quorlock_list_cb)(int status, const struct quorlock_listing *, void *arg);
+typedef void (*quorlock_list_cb)(int status, const struct quorlock_list_report *, void *arg);
 
 /* quorlock_client_list - find the locks whose keys match the pattern, a glob as of SCAN MATCH (NULL: all), in steps of
  * SCAN on every node. cb runs after the last step, once or more often; keys and pattern are without key_prefix. Nothing
@@ -520,6 +572,35 @@ struct quorlock_bootstrap_options {
     uint32_t despite_clients; /* not 0: declare that no lock is held although other clients of quorlock are connected */
 };
 
+/* What became of a node's guard. See quorlock_client_bootstrap(3). */
+enum quorlock_bootstrap_state {
+    QUORLOCK_BOOTSTRAP_DOWN = 0, /* no answer; see error */
+    QUORLOCK_BOOTSTRAP_ERROR,    /* an error in place of an answer, likewise */
+    QUORLOCK_BOOTSTRAP_FREE,     /* there is none, as before */
+    QUORLOCK_BOOTSTRAP_GUARDED,  /* it is as it was */
+    QUORLOCK_BOOTSTRAP_WRITTEN,  /* it is the new one */
+    QUORLOCK_BOOTSTRAP_ENDED,    /* it is as it was, without the quarantine for a client with a longer max lease */
+    QUORLOCK_BOOTSTRAP_CLOSED,   /* it admits no client until the work is finished */
+    QUORLOCK_BOOTSTRAP_UNKNOWN,  /* the node got the command to write, and no answer shows whether it did */
+    QUORLOCK_BOOTSTRAP_IN_USE,   /* nothing was written, for other clients are connected; error tells how many */
+};
+
+struct quorlock_bootstrap_node {
+    const char *node;
+    int state;         /* enum quorlock_bootstrap_state */
+    const char *guard; /* as the node has it: 2|nodes|set|max_lease_ms|...; NULL: none, or unknown */
+    const char *error; /* or NULL */
+    uint32_t latency_us;
+    int64_t quarantine_ms; /* as in struct quorlock_inspect_node */
+};
+
+struct quorlock_bootstrap_report {
+    const struct quorlock_bootstrap_node *const *nodes;
+    size_t n_nodes;
+};
+
+typedef void (*quorlock_bootstrap_cb)(int status, const struct quorlock_bootstrap_report *, void *arg);
+
 /* quorlock_bootstrap_options_init - as quorlock_client_options_init. */
 QUORLOCK_API void quorlock_bootstrap_options_init(struct quorlock_bootstrap_options *options, size_t size);
 
@@ -529,7 +610,7 @@ QUORLOCK_API void quorlock_bootstrap_options_init(struct quorlock_bootstrap_opti
  * INVAL, NOMEM, CLOSED. If status is not 0 the work may be half done: see quorlock_client_bootstrap(3), also for the
  * rules of a reconfiguration. */
 QUORLOCK_API int quorlock_client_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
-                                           quorlock_report_cb cb, void *arg);
+                                           quorlock_bootstrap_cb cb, void *arg);
 
 enum quorlock_severity {
     QUORLOCK_SEVERITY_NOTE = 0,    /* worth knowing */

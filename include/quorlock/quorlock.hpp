@@ -145,27 +145,28 @@ class client
         to(quorlock_sync_client_set_credentials(get(), user.c_str(), password.c_str()), "");
     }
     /*
-     * inspect, break_lock - run look(const quorlock_report &) in this thread; with an owner break only what that one
-     * has list                - run look(const quorlock_listing &), once or more often
+     * inspect    - run look(const quorlock_inspect_report &) in this thread
+     * break_lock - run look(const quorlock_break_report &); with an owner break only what that one has
+     * list       - run look(const quorlock_list_report &), once or more often
      *
      * What `look` throws goes on from here.
      */
     template <class Look> void inspect(const std::string &key, Look &&look, errors to = {}) const
     {
-        ask<quorlock_report>(key, look, to, [&](auto run, void *arg) {
+        ask<quorlock_inspect_report>(key, look, to, [&](auto run, void *arg) {
             return quorlock_sync_client_inspect(get(), key.c_str(), run, arg);
         });
     }
     template <class Look>
     void break_lock(const std::string &key, Look &&look, const std::string &owner = "", errors to = {})
     {
-        ask<quorlock_report>(key, look, to, [&](auto run, void *arg) {
+        ask<quorlock_break_report>(key, look, to, [&](auto run, void *arg) {
             return quorlock_sync_client_break(get(), key.c_str(), owner.empty() ? nullptr : owner.c_str(), run, arg);
         });
     }
     template <class Look> void list(const std::string &pattern, Look &&look, errors to = {}) const
     {
-        ask<quorlock_listing>(pattern, look, to, [&](auto run, void *arg) {
+        ask<quorlock_list_report>(pattern, look, to, [&](auto run, void *arg) {
             return quorlock_sync_client_list(get(), pattern.empty() ? nullptr : pattern.c_str(), run, arg);
         });
     }

@@ -169,15 +169,15 @@ QUORLOCK_API int quorlock_sync_client_metrics(quorlock_sync_client *client,
 /* quorlock_sync_client_inspect, _inspect_node, _break, _bootstrap, _doctor - do as without "sync", and return the
  * status of the report. cb runs before they return, in the calling thread. Errors, without a callback: as without
  * "sync", INVAL (no callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
-QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_report_cb cb,
+QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_inspect_cb cb,
                                               void *arg);
 QUORLOCK_API int quorlock_sync_client_inspect_node(quorlock_sync_client *client, size_t node, const char *key,
-                                                   quorlock_report_cb cb, void *arg);
+                                                   quorlock_inspect_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, const char *owner,
-                                            quorlock_report_cb cb, void *arg);
+                                            quorlock_break_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_bootstrap(quorlock_sync_client *client,
-                                                const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
-                                                void *arg);
+                                                const struct quorlock_bootstrap_options *options,
+                                                quorlock_bootstrap_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_doctor(quorlock_sync_client *client, quorlock_doctor_cb cb, void *arg);
 
 /* quorlock_sync_client_list - do as quorlock_client_list, and return the status. cb runs before that, in the calling

@@ -65,6 +65,8 @@ struct bootstrap {
     enum stage stage;
     uint32_t looked_again;
     uint32_t lease_ms, longest_ms; /* of the new guards */
+    quorlock_bootstrap_cb call;
+    void *arg;
     struct bootstrap_node nodes[QUORLOCK_NODES_MAX];
 };
 
@@ -501,34 +503,48 @@ static void admin_bootstrap_fill(const struct inspect *inspect, struct node_requ
 
 /* ---- the report ---- */
 
-static const char *state_of(const struct bootstrap *bootstrap, const struct inspect_node *asked,
-                            const struct bootstrap_node *node)
+static int admin_bootstrap_state_of(const struct bootstrap *bootstrap, const struct inspect_node *asked,
+                                    const struct bootstrap_node *node)
 {
     bool checks = bootstrap->stage == CHECKS;
     bool known = asked->answer == ANSWER_IN && asked->reply.outcome != OUTCOME_UNKNOWN;
 
-    if (node->written) return bootstrap->ends ? "ended" : "bootstrapped";
-    if (checks && known) return asked->reply.outcome == OUTCOME_YES ? "guarded" : "free";
-    if (checks) return "down";
-    if (!known && asked->tried) return "unknown";
-    if (node->closed) return "closed";
-    if (!known) return "down";
-    if (node->n_clients > 0) return "in use";
-    if (asked->reply.outcome == OUTCOME_ERROR && !node->unreadable) return "error";
-    return node->guarded || asked->reply.outcome == OUTCOME_OTHER ? "guarded" : "free";
+    if (node->written) return bootstrap->ends ? QUORLOCK_BOOTSTRAP_ENDED : QUORLOCK_BOOTSTRAP_WRITTEN;
+    if (checks && known)
+        return asked->reply.outcome == OUTCOME_YES ? QUORLOCK_BOOTSTRAP_GUARDED : QUORLOCK_BOOTSTRAP_FREE;
+    if (checks) return QUORLOCK_BOOTSTRAP_DOWN;
+    if (!known && asked->tried) return QUORLOCK_BOOTSTRAP_UNKNOWN;
+    if (node->closed) return QUORLOCK_BOOTSTRAP_CLOSED;
+    if (!known) return QUORLOCK_BOOTSTRAP_DOWN;
+    if (node->n_clients > 0) return QUORLOCK_BOOTSTRAP_IN_USE;
+    if (asked->reply.outcome == OUTCOME_ERROR && !node->unreadable) return QUORLOCK_BOOTSTRAP_ERROR;
+    return node->guarded || asked->reply.outcome == OUTCOME_OTHER ? QUORLOCK_BOOTSTRAP_GUARDED
+                                                                  : QUORLOCK_BOOTSTRAP_FREE;
 }
 
-static void admin_bootstrap_report(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
+static void admin_bootstrap_tell(const struct inspect *inspect, int status)
 {
-    const struct inspect_node *asked = &inspect->nodes[index];
-    const struct bootstrap_node *node = &admin_bootstrap_own(inspect)->nodes[index];
-    bool checks = admin_bootstrap_own(inspect)->stage == CHECKS;
+    const struct bootstrap *bootstrap = inspect->more;
+    struct quorlock_bootstrap_node each[QUORLOCK_NODES_MAX];
+    const struct quorlock_bootstrap_node *nodes[QUORLOCK_NODES_MAX];
+    const struct quorlock_bootstrap_report report = {.nodes = nodes, .n_nodes = n_nodes(inspect)};
 
-    ret->state = state_of(inspect->more, asked, node);
-    ret->holder = checks && !node->written ? asked->holder : node->guard;
-    if (asked->answer != ANSWER_IN || asked->reply.outcome == OUTCOME_UNKNOWN) return;
-    ret->ttl_ms = asked->reply.ttl_ms;
-    if (asked->reply.has_guard) ret->quarantine_ms = asked->reply.quarantine_ms > 0 ? asked->reply.quarantine_ms : 0;
+    for (uint32_t i = 0; i < n_nodes(inspect); i++) {
+        const struct inspect_node *asked = &inspect->nodes[i];
+        const struct bootstrap_node *node = &bootstrap->nodes[i];
+        bool checks = bootstrap->stage == CHECKS;
+
+        each[i] = (struct quorlock_bootstrap_node){
+            .node = node_name(admin_bootstrap_runtime_of(inspect)->nodes[i].node),
+            .state = admin_bootstrap_state_of(bootstrap, asked, node),
+            .guard = checks && !node->written ? asked->holder : node->guard,
+            .error = asked->error,
+            .latency_us = asked->reply.latency_us,
+            .quarantine_ms = inspect_quarantine_ms(asked),
+        };
+        nodes[i] = &each[i];
+    }
+    bootstrap->call(status, &report, bootstrap->arg);
 }
 
 static void admin_bootstrap_clear(struct inspect *inspect)
@@ -538,7 +554,7 @@ static void admin_bootstrap_clear(struct inspect *inspect)
     }
 }
 
-int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *options, quorlock_report_cb cb,
+int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *options, quorlock_bootstrap_cb cb,
                     void *arg)
 {
     static const struct inspect_kind kind = {.fill = admin_bootstrap_fill,
@@ -546,7 +562,7 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
                                              .step = admin_bootstrap_step,
                                              .waits = admin_bootstrap_waits,
                                              .wait_over = wait_over,
-                                             .report = admin_bootstrap_report,
+                                             .tell = admin_bootstrap_tell,
                                              .clear = admin_bootstrap_clear};
     struct runtime *runtime = all->runtime;
     struct quorlock_bootstrap_options checked;
@@ -565,6 +581,8 @@ int bootstrap_begin(struct admin *all, const struct quorlock_bootstrap_options *
     bootstrap->reconfigure = checked.reconfigure != 0;
     bootstrap->if_needed = checked.if_needed != 0;
     bootstrap->despite_clients = checked.despite_clients != 0;
+    bootstrap->call = cb;
+    bootstrap->arg = arg;
     /* The guard's key has no prefix. */
-    return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY, cb, arg);
+    return inspect_start(all, &kind, bootstrap, OP_PEEK, "", GUARD_KEY);
 }

@@ -253,53 +253,63 @@ void inspect_ask_all(struct inspect *inspect)
     }
 }
 
-static void report_node(const struct inspect *inspect, uint32_t index, struct quorlock_node_report *ret)
+/* is_known - return whether the node's reply shows what it has. */
+static bool admin_inspect_is_known(const struct inspect_node *node)
+{
+    return node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN;
+}
+
+int64_t inspect_quarantine_ms(const struct inspect_node *node)
+{
+    if (!admin_inspect_is_known(node) || !node->reply.has_guard) return -1;
+    return node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
+}
+
+static int admin_inspect_state_of(const struct inspect_node *node)
+{
+    if (!admin_inspect_is_known(node)) return QUORLOCK_INSPECT_DOWN;
+    switch (node->reply.outcome) {
+    case OUTCOME_MISSING: return QUORLOCK_INSPECT_FREE;
+    case OUTCOME_OTHER: return QUORLOCK_INSPECT_HELD; /* not by the owner that was to be broken */
+    case OUTCOME_YES:
+        /* Without a holder, break has deleted a value of another type, or only slots. */
+        return node->holder != NULL ? QUORLOCK_INSPECT_HELD
+               : node->type != NULL ? QUORLOCK_INSPECT_FOREIGN
+                                    : QUORLOCK_INSPECT_FREE;
+    default: return node->reply.fault == FAULT_FOREIGN ? QUORLOCK_INSPECT_FOREIGN : QUORLOCK_INSPECT_ERROR;
+    }
+}
+
+static void report_node(const struct inspect *inspect, uint32_t index, struct quorlock_inspect_node *ret)
 {
     const struct inspect_node *node = &inspect->nodes[index];
 
-    *ret = (struct quorlock_node_report){.node = node_name(admin_inspect_runtime_of(inspect)->nodes[index].node),
-                                         .state = "down",
-                                         .ttl_ms = -2,
-                                         .latency_us = node->reply.latency_us,
-                                         .error = node->error,
-                                         .holder = node->holder,
-                                         .fence = node->reply.fence,
-                                         .quarantine_ms = -1,
-                                         .waiters = -1};
-    if (inspect->kind != NULL) {
-        inspect->kind->report(inspect, index, ret);
-        return;
-    }
-    if (node->answer != ANSWER_IN || node->reply.outcome == OUTCOME_UNKNOWN) return;
+    *ret = (struct quorlock_inspect_node){.node = node_name(admin_inspect_runtime_of(inspect)->nodes[index].node),
+                                          .state = admin_inspect_state_of(node),
+                                          .ttl_ms = -2,
+                                          .latency_us = node->reply.latency_us,
+                                          .error = node->error,
+                                          .holder = node->holder,
+                                          .fence = node->reply.fence,
+                                          .quarantine_ms = inspect_quarantine_ms(node),
+                                          .waiters = -1};
+    if (!admin_inspect_is_known(node)) return;
     ret->ttl_ms = node->reply.ttl_ms;
     ret->waiters = node->reply.waiters;
     ret->permits = node->holders.permits;
     ret->holders = node->holders.places;
     ret->n_holders = node->holders.n;
-    if (node->reply.has_guard) ret->quarantine_ms = node->reply.quarantine_ms > 0 ? node->reply.quarantine_ms : 0;
-    if (node->reply.outcome == OUTCOME_MISSING) {
-        ret->state = "free";
-    } else if (node->reply.outcome == OUTCOME_OTHER) {
-        ret->state = "held"; /* not by the owner that was to be broken */
-    } else if (node->reply.outcome == OUTCOME_YES) {
-        ret->count = node->reply.count;
-        /* Without a holder, break has deleted a value of another type, or only slots. */
-        ret->state = node->holder != NULL ? "held" : node->type != NULL ? "foreign" : "free";
-        ret->type = node->type;
-        ret->broken = inspect->op == OP_BREAK;
-    } else {
-        ret->state = node->reply.fault == FAULT_FOREIGN ? "foreign" : "error";
-        ret->type = node->type;
-    }
+    if (node->reply.outcome == OUTCOME_YES) ret->count = node->reply.count;
+    if (node->reply.outcome == OUTCOME_YES || node->reply.outcome >= OUTCOME_ERROR) ret->type = node->type;
 }
 
-static bool is_held_by(const struct quorlock_node_report *node, const char *holder)
+static bool is_held_by(const struct quorlock_inspect_node *node, const char *holder)
 {
     return node->holder != NULL && quorlock_owner_equals(node->holder, holder) != 0;
 }
 
 /* quorum_ttl_ms - return the Qth longest remaining lease of that holder, by the nodes' own clocks. */
-static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *holder)
+static uint32_t quorum_ttl_ms(const struct quorlock_inspect_report *report, const char *holder)
 {
     uint32_t best_ms = 0;
 
@@ -321,7 +331,7 @@ static uint32_t quorum_ttl_ms(const struct quorlock_report *report, const char *
     return best_ms;
 }
 
-static void admin_inspect_find_holder(struct quorlock_report *report)
+static void admin_inspect_find_holder(struct quorlock_inspect_report *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
         const char *holder = report->nodes[i]->holder;
@@ -346,12 +356,17 @@ static void admin_inspect_find_holder(struct quorlock_report *report)
 
 /* A report of the answers so far, and the memory behind its pointers. */
 struct whole_report {
-    struct quorlock_report report;
-    struct quorlock_node_report each[QUORLOCK_NODES_MAX];
-    const struct quorlock_node_report *nodes[QUORLOCK_NODES_MAX];
+    struct quorlock_inspect_report report;
+    struct quorlock_inspect_node each[QUORLOCK_NODES_MAX];
+    const struct quorlock_inspect_node *nodes[QUORLOCK_NODES_MAX];
     char why[QUORLOCK_NODES_MAX][WHY_SIZE];
 };
 
+_Static_assert((int)QUORLOCK_BREAK_DOWN == (int)QUORLOCK_INSPECT_DOWN, "states of keys");
+_Static_assert((int)QUORLOCK_BREAK_ERROR == (int)QUORLOCK_INSPECT_ERROR, "states of keys");
+_Static_assert((int)QUORLOCK_BREAK_FREE == (int)QUORLOCK_INSPECT_FREE, "states of keys");
+_Static_assert((int)QUORLOCK_BREAK_HELD == (int)QUORLOCK_INSPECT_HELD, "states of keys");
+_Static_assert((int)QUORLOCK_BREAK_FOREIGN == (int)QUORLOCK_INSPECT_FOREIGN, "states of keys");
 _Static_assert((int)QUORLOCK_QUARANTINE_CLIENT == (int)QUARANTINE_CLIENT, "causes of quarantines");
 
 /* explain_quarantine - describe a quarantine. It needs the answers of all nodes: what one guard means depends on the
@@ -359,39 +374,48 @@ _Static_assert((int)QUORLOCK_QUARANTINE_CLIENT == (int)QUARANTINE_CLIENT, "cause
 static void explain_quarantine(const struct inspect *inspect, uint32_t at, struct whole_report *whole)
 {
     const struct node_reply *reply = &inspect->nodes[inspect->first + at].reply;
-    struct quorlock_node_report *ret = &whole->each[at];
+    struct quorlock_inspect_node *ret = &whole->each[at];
 
-    if (inspect->kind != NULL || ret->quarantine_ms <= 0) return;
+    if (ret->quarantine_ms <= 0) return;
     ret->quarantine = (int)reply->cause;
     ret->quarantine_why = whole->why[at];
     quarantine_describe(whole->why[at], WHY_SIZE, reply->cause, reply->wanted_ms, 0, set_of(inspect));
 }
 
-static const struct quorlock_report *fill_report(const struct inspect *inspect, struct whole_report *whole)
+static uint32_t admin_inspect_answered(const struct inspect *inspect)
 {
-    struct quorlock_report *report = &whole->report;
+    uint32_t answered = 0;
 
-    *report = (struct quorlock_report){.key = inspect->name,
-                                       .quorum = runtime_quorum(admin_inspect_runtime_of(inspect)),
-                                       .nodes = whole->nodes,
-                                       .n_nodes = inspect->end - inspect->first};
+    for (uint32_t i = inspect->first; i < inspect->end; i++) {
+        const struct node_reply *reply = &inspect->nodes[i].reply;
+
+        answered += admin_inspect_is_known(&inspect->nodes[i]) &&
+                    (reply->outcome != OUTCOME_ERROR || reply->fault == FAULT_FOREIGN);
+    }
+    return answered;
+}
+
+static const struct quorlock_inspect_report *fill_report(const struct inspect *inspect, struct whole_report *whole)
+{
+    struct quorlock_inspect_report *report = &whole->report;
+
+    *report = (struct quorlock_inspect_report){.quorum = runtime_quorum(admin_inspect_runtime_of(inspect)),
+                                               .answered = admin_inspect_answered(inspect),
+                                               .nodes = whole->nodes,
+                                               .n_nodes = inspect->end - inspect->first};
     for (uint32_t i = 0; i < report->n_nodes; i++) {
-        const struct inspect_node *node = &inspect->nodes[inspect->first + i];
-
         report_node(inspect, inspect->first + i, &whole->each[i]);
         explain_quarantine(inspect, i, whole);
         whole->nodes[i] = &whole->each[i];
-        report->answered += node->answer == ANSWER_IN && node->reply.outcome != OUTCOME_UNKNOWN &&
-                            (node->reply.outcome != OUTCOME_ERROR || node->reply.fault == FAULT_FOREIGN);
     }
-    if (inspect->kind == NULL) admin_inspect_find_holder(report);
+    admin_inspect_find_holder(report);
     return report;
 }
 
 static bool admin_inspect_is_enough(const struct inspect *inspect)
 {
     struct whole_report whole;
-    const struct quorlock_report *report;
+    const struct quorlock_inspect_report *report;
 
     if (inspect->enough == NULL) return false;
     report = fill_report(inspect, &whole);
@@ -412,20 +436,61 @@ static int admin_inspect_lack(const struct inspect *inspect, size_t n_asked, uin
     return report_lack(refused, n_asked, needed);
 }
 
+static int admin_inspect_status(const struct inspect *inspect)
+{
+    const struct runtime *runtime = admin_inspect_runtime_of(inspect);
+    uint32_t n_asked = inspect->end - inspect->first;
+    uint32_t needed = n_asked == runtime->n_nodes ? runtime_quorum(runtime) : 1;
+    bool lacks = inspect->status == 0 && admin_inspect_answered(inspect) < needed;
+
+    if (!lacks && inspect->status != QUORLOCK_ERR_NOQUORUM) return inspect->status;
+    return admin_inspect_lack(inspect, n_asked, needed);
+}
+
+static void tell_broken(const struct inspect *inspect, int status, const struct quorlock_inspect_report *before)
+{
+    struct quorlock_break_node each[QUORLOCK_NODES_MAX];
+    const struct quorlock_break_node *nodes[QUORLOCK_NODES_MAX];
+    const struct quorlock_break_report report = {.quorum = before->quorum,
+                                                 .held = before->held,
+                                                 .holder = before->holder,
+                                                 .valid_ms = before->valid_ms,
+                                                 .nodes = nodes,
+                                                 .n_nodes = before->n_nodes};
+
+    for (size_t i = 0; i < before->n_nodes; i++) {
+        const struct quorlock_inspect_node *node = before->nodes[i];
+        bool broken = inspect->nodes[i].answer == ANSWER_IN && inspect->nodes[i].reply.outcome == OUTCOME_YES;
+
+        each[i] = (struct quorlock_break_node){.node = node->node,
+                                               .state = broken ? QUORLOCK_BREAK_BROKEN : node->state,
+                                               .holder = node->holder,
+                                               .error = node->error,
+                                               .ttl_ms = node->ttl_ms,
+                                               .latency_us = node->latency_us,
+                                               .type = node->type,
+                                               .permits = node->permits,
+                                               .holders = node->holders,
+                                               .n_holders = node->n_holders};
+        nodes[i] = &each[i];
+    }
+    inspect->broken(status, &report, inspect->arg);
+}
+
 static void admin_inspect_notify(struct report *base)
 {
     struct inspect *inspect = CONTAINER_OF(base, struct inspect, report);
-    const struct runtime *runtime = admin_inspect_runtime_of(inspect);
     struct whole_report whole;
-    const struct quorlock_report *report = fill_report(inspect, &whole);
-    uint32_t needed = report->n_nodes == runtime->n_nodes ? report->quorum : 1;
-    int status = inspect->status;
+    int status = admin_inspect_status(inspect);
 
-    if ((status == 0 && report->answered < needed) || status == QUORLOCK_ERR_NOQUORUM) {
-        status = admin_inspect_lack(inspect, report->n_nodes, needed);
-    }
     runtime_batch(inspect->report.all->runtime, false);
-    inspect->call(status, report, inspect->arg);
+    if (inspect->kind != NULL) {
+        inspect->kind->tell(inspect, status);
+    } else if (inspect->op == OP_BREAK) {
+        tell_broken(inspect, status, fill_report(inspect, &whole));
+    } else {
+        inspect->inspected(status, fill_report(inspect, &whole), inspect->arg);
+    }
 }
 
 static void close_inspect(struct report *report)
@@ -475,19 +540,16 @@ static struct inspect *admin_inspect_build(struct admin *all, const struct inspe
     return inspect;
 }
 
-static void admin_inspect_start(struct inspect *inspect, struct admin *all, enum op op, quorlock_report_cb cb,
-                                void *arg)
+static void admin_inspect_start(struct inspect *inspect, struct admin *all, enum op op)
 {
     inspect->op = op;
-    inspect->call = cb;
-    inspect->arg = arg;
     report_begin(all, &inspect->report);
     inspect_ask_all(inspect);
     admin_inspect_judge(inspect);
 }
 
 int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more, enum op op, const char *prefix,
-                  const char *key, quorlock_report_cb cb, void *arg)
+                  const char *key)
 {
     struct inspect *inspect = admin_inspect_build(all, kind, more, prefix, key);
 
@@ -495,7 +557,7 @@ int inspect_start(struct admin *all, const struct inspect_kind *kind, void *more
         alloc_free(&all->runtime->alloc, more);
         return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
     }
-    admin_inspect_start(inspect, all, op, cb, arg);
+    admin_inspect_start(inspect, all, op);
     return 0;
 }
 
@@ -506,65 +568,78 @@ static int check_key(struct admin *all, const char *key, bool has_callback)
     return status != 0 ? status : options_key(key, &all->runtime->options, &all->runtime->error);
 }
 
-int inspect_key(struct admin *all, const char *key, quorlock_report_cb cb, void *arg)
+/* new_inspect - make an inspection or a break of the key. Returns 0, or a status and its text. */
+static int new_inspect(struct inspect **ret, struct admin *all, const char *key, bool has_callback, void *arg)
 {
-    int status = check_key(all, key, cb != NULL);
+    int status = check_key(all, key, has_callback);
 
-    return status != 0 ? status : inspect_start(all, NULL, NULL, OP_PEEK, all->runtime->key_prefix, key, cb, arg);
+    if (status != 0) return status;
+    *ret = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
+    if (*ret == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
+    (*ret)->arg = arg;
+    return 0;
 }
 
-int inspect_break(struct admin *all, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
+int inspect_key(struct admin *all, const char *key, quorlock_inspect_cb cb, void *arg)
+{
+    return inspect_until(all, key, NULL, 0, cb, arg);
+}
+
+int inspect_break(struct admin *all, const char *key, const char *owner, quorlock_break_cb cb, void *arg)
 {
     const struct alloc *alloc = &all->runtime->alloc;
-    int status = check_key(all, key, cb != NULL);
     struct inspect *inspect = NULL;
-    char *copy;
+    char *copy = NULL;
+    int status = check_key(all, key, cb != NULL);
 
+    if (status == 0 && owner != NULL && (*owner == '\0' || strlen(owner) > DIALECT_HOLDER_MAX))
+        status = runtime_fail(all->runtime, QUORLOCK_ERR_INVAL,
+                              "owner: give the whole token of a holder, 1 to %d bytes", DIALECT_HOLDER_MAX);
     if (status != 0) return status;
-    if (owner != NULL && (*owner == '\0' || strlen(owner) > DIALECT_HOLDER_MAX))
-        return runtime_fail(all->runtime, QUORLOCK_ERR_INVAL, "owner: give the whole token of a holder, 1 to %d bytes",
-                            DIALECT_HOLDER_MAX);
-    copy = owner != NULL ? alloc_text(alloc, owner, strlen(owner)) : NULL;
-    if (copy != NULL || owner == NULL) inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
-    if (inspect == NULL) {
+    if (owner != NULL) {
+        copy = alloc_text(alloc, owner, strlen(owner));
+        if (copy == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
+    }
+    status = new_inspect(&inspect, all, key, true, arg);
+    if (status != 0) {
         alloc_free(alloc, copy);
-        return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
+        return status;
     }
     inspect->owner = copy;
-    admin_inspect_start(inspect, all, OP_BREAK, cb, arg);
+    inspect->broken = cb;
+    admin_inspect_start(inspect, all, OP_BREAK);
     return 0;
 }
 
-int inspect_until(struct admin *all, const char *key, bool (*enough)(const struct quorlock_report *),
-                  uint64_t patience_us, quorlock_report_cb cb, void *arg)
+int inspect_until(struct admin *all, const char *key, bool (*enough)(const struct quorlock_inspect_report *),
+                  uint64_t patience_us, quorlock_inspect_cb cb, void *arg)
 {
     struct inspect *inspect;
-    int status = check_key(all, key, cb != NULL);
+    int status = new_inspect(&inspect, all, key, cb != NULL, arg);
 
     if (status != 0) return status;
-    inspect = admin_inspect_build(all, NULL, NULL, all->runtime->key_prefix, key);
-    if (inspect == NULL) return runtime_fail_plainly(all->runtime, QUORLOCK_ERR_NOMEM);
+    inspect->inspected = cb;
     inspect->enough = enough;
     inspect->patience_us = patience_us;
-    admin_inspect_start(inspect, all, OP_PEEK, cb, arg);
+    admin_inspect_start(inspect, all, OP_PEEK);
     return 0;
 }
 
-int inspect_one(struct admin *all, size_t node, const char *key, quorlock_report_cb cb, void *arg)
+int inspect_one(struct admin *all, size_t node, const char *key, quorlock_inspect_cb cb, void *arg)
 {
     struct runtime *runtime = all->runtime;
     struct inspect *inspect;
     int status = check_key(all, key, cb != NULL);
 
+    if (status == 0 && node >= runtime->n_nodes)
+        status = runtime_fail(runtime, QUORLOCK_ERR_INVAL, "node %zu: there are %u nodes, counted from 0", node,
+                              runtime->n_nodes);
+    if (status == 0) status = new_inspect(&inspect, all, key, true, arg);
     if (status != 0) return status;
-    if (node >= runtime->n_nodes)
-        return runtime_fail(runtime, QUORLOCK_ERR_INVAL, "node %zu: there are %u nodes, counted from 0", node,
-                            runtime->n_nodes);
-    inspect = admin_inspect_build(all, NULL, NULL, runtime->key_prefix, key);
-    if (inspect == NULL) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
+    inspect->inspected = cb;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) inspect->nodes[i].answer = ANSWER_NONE;
     inspect->first = (uint32_t)node;
     inspect->end = inspect->first + 1;
-    admin_inspect_start(inspect, all, OP_PEEK, cb, arg);
+    admin_inspect_start(inspect, all, OP_PEEK);
     return 0;
 }

@@ -48,8 +48,8 @@ struct listing {
     struct hashtable_entry *at; /* the last one that the caller got */
     struct quorlock_listed part[PART_MAX];
     const struct quorlock_listed *part_pointers[PART_MAX];
-    struct quorlock_node_report reports[QUORLOCK_NODES_MAX];
-    const struct quorlock_node_report *report_pointers[QUORLOCK_NODES_MAX];
+    struct quorlock_list_node reports[QUORLOCK_NODES_MAX];
+    const struct quorlock_list_node *report_pointers[QUORLOCK_NODES_MAX];
     struct list_node nodes[];
 };
 
@@ -224,15 +224,13 @@ static int list_status(const struct listing *listing)
     return report_lack(refused, runtime->n_nodes, runtime_quorum(runtime));
 }
 
-static void fill_node(const struct listing *listing, uint32_t index, struct quorlock_node_report *ret)
+static void fill_node(const struct listing *listing, uint32_t index, struct quorlock_list_node *ret)
 {
     const struct list_node *node = &listing->nodes[index];
-    *ret = (struct quorlock_node_report){.node = admin_list_runtime_of(listing)->nodes[index].uri.name,
-                                         .state = node->done ? listed_state(node->fault) : "down",
-                                         .error = node->error[0] != '\0' ? node->error : NULL,
-                                         .ttl_ms = -2,
-                                         .quarantine_ms = -1,
-                                         .waiters = -1};
+
+    *ret = (struct quorlock_list_node){.node = admin_list_runtime_of(listing)->nodes[index].uri.name,
+                                       .state = node->done ? listed_state(node->fault) : QUORLOCK_LIST_DOWN,
+                                       .error = node->error[0] != '\0' ? node->error : NULL};
 }
 
 /* admin_list_notify - run the callback with the next part, and come again if there is more. */
@@ -240,11 +238,11 @@ static void admin_list_notify(struct report *base)
 {
     struct listing *listing = CONTAINER_OF(base, struct listing, report);
     struct runtime *runtime = admin_list_runtime_of(listing);
-    struct quorlock_listing ret = {.quorum = runtime_quorum(runtime),
-                                   .answered = listing->answered,
-                                   .locks = listing->part_pointers,
-                                   .nodes = listing->report_pointers,
-                                   .n_nodes = runtime->n_nodes};
+    struct quorlock_list_report ret = {.quorum = runtime_quorum(runtime),
+                                       .answered = listing->answered,
+                                       .locks = listing->part_pointers,
+                                       .nodes = listing->report_pointers,
+                                       .n_nodes = runtime->n_nodes};
     struct hashtable_entry *next = hashtable_after(&listing->table, listing->at);
 
     for (; next != NULL && ret.n_locks < PART_MAX; next = hashtable_after(&listing->table, next)) {

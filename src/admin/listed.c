@@ -97,8 +97,9 @@ void listed_judge(const struct listed_there *all, uint32_t n_nodes, uint32_t quo
     }
 }
 
-const char *listed_state(enum fault fault)
+int listed_state(enum fault fault)
 {
-    if (fault == FAULT_NONE) return "listed";
-    return fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT || fault == FAULT_LOGIN ? "down" : "error";
+    if (fault == FAULT_NONE) return QUORLOCK_LIST_LISTED;
+    return fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT || fault == FAULT_LOGIN ? QUORLOCK_LIST_DOWN
+                                                                                        : QUORLOCK_LIST_ERROR;
 }

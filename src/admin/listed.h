@@ -25,5 +25,5 @@ bool listed_fits(const char *pattern, const char *text);
 /* listed_judge - describe the holder that is on most nodes: on how many, and what a quorum of them has at least. Key
  * and slot stay 0. Without a holder `nodes` is 0. */
 void listed_judge(const struct listed_there *, uint32_t n_nodes, uint32_t quorum, struct quorlock_listed *ret);
-/* listed_state - return the state of a node that has ended with this fault. */
-const char *listed_state(enum fault);
+/* listed_state - return the enum quorlock_list_state of a node that has ended with this fault. */
+int listed_state(enum fault);

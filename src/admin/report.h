@@ -53,6 +53,6 @@ bool report_refuses(enum fault);
 int report_lack(size_t refused, size_t asked, size_t needed);
 /* bootstrap_begin, doctor_begin, list_begin - implement quorlock_client_bootstrap, quorlock_client_doctor and
  * quorlock_client_list. */
-int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_report_cb cb, void *arg);
+int bootstrap_begin(struct admin *, const struct quorlock_bootstrap_options *, quorlock_bootstrap_cb cb, void *arg);
 int doctor_begin(struct admin *, quorlock_doctor_cb cb, void *arg);
 int list_begin(struct admin *, const char *pattern, quorlock_list_cb cb, void *arg);

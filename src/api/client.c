@@ -297,24 +297,24 @@ void client_show_candidate(quorlock_candidate *candidate, struct expiry *shown)
     candidate_show_in(candidate, shown);
 }
 
-int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_report_cb cb, void *arg)
+int quorlock_client_inspect(quorlock_client *client, const char *key, quorlock_inspect_cb cb, void *arg)
 {
     return inspect_key(&client->admin, key, cb, arg);
 }
 
-int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_report_cb cb,
+int quorlock_client_inspect_node(quorlock_client *client, size_t node, const char *key, quorlock_inspect_cb cb,
                                  void *arg)
 {
     return inspect_one(&client->admin, node, key, cb, arg);
 }
 
-int quorlock_client_break(quorlock_client *client, const char *key, const char *owner, quorlock_report_cb cb, void *arg)
+int quorlock_client_break(quorlock_client *client, const char *key, const char *owner, quorlock_break_cb cb, void *arg)
 {
     return inspect_break(&client->admin, key, owner, cb, arg);
 }
 
 int quorlock_client_bootstrap(quorlock_client *client, const struct quorlock_bootstrap_options *options,
-                              quorlock_report_cb cb, void *arg)
+                              quorlock_bootstrap_cb cb, void *arg)
 {
     return bootstrap_begin(&client->admin, options, cb, arg);
 }

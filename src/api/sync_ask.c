@@ -24,22 +24,40 @@ struct report_job {
 
 /* ---- in the loop's thread ---- */
 
-static void sync_on_report(int status, const struct quorlock_report *report, void *arg)
+static void sync_on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct report_job *asked = arg;
 
     asked->job.result.status = status;
-    sync_reports_keep(&asked->reports, status, report);
+    sync_reports_keep_inspect(&asked->reports, status, report);
     sync_done(&asked->job);
 }
 
-static void sync_on_listing(int status, const struct quorlock_listing *listing, void *arg)
+static void sync_on_broken(int status, const struct quorlock_break_report *report, void *arg)
 {
     struct report_job *asked = arg;
 
     asked->job.result.status = status;
-    sync_reports_keep_listing(&asked->reports, status, listing);
-    if (listing->more == 0) sync_done(&asked->job);
+    sync_reports_keep_break(&asked->reports, status, report);
+    sync_done(&asked->job);
+}
+
+static void sync_on_listed(int status, const struct quorlock_list_report *report, void *arg)
+{
+    struct report_job *asked = arg;
+
+    asked->job.result.status = status;
+    sync_reports_keep_list(&asked->reports, status, report);
+    if (report->more == 0) sync_done(&asked->job);
+}
+
+static void sync_on_bootstrapped(int status, const struct quorlock_bootstrap_report *report, void *arg)
+{
+    struct report_job *asked = arg;
+
+    asked->job.result.status = status;
+    sync_reports_keep_bootstrap(&asked->reports, status, report);
+    sync_done(&asked->job);
 }
 
 static void sync_on_examined(int status, const struct quorlock_doctor_report *report, void *arg)
@@ -53,22 +71,22 @@ static void sync_on_examined(int status, const struct quorlock_doctor_report *re
 
 static int ask_inspect(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_inspect(client, asked->key, sync_on_report, asked);
+    return quorlock_client_inspect(client, asked->key, sync_on_inspected, asked);
 }
 
 static int ask_inspect_node(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_inspect_node(client, asked->node, asked->key, sync_on_report, asked);
+    return quorlock_client_inspect_node(client, asked->node, asked->key, sync_on_inspected, asked);
 }
 
 static int ask_break(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_break(client, asked->key, asked->owner, sync_on_report, asked);
+    return quorlock_client_break(client, asked->key, asked->owner, sync_on_broken, asked);
 }
 
 static int ask_bootstrap(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_bootstrap(client, asked->options, sync_on_report, asked);
+    return quorlock_client_bootstrap(client, asked->options, sync_on_bootstrapped, asked);
 }
 
 static int ask_doctor(quorlock_client *client, struct report_job *asked)
@@ -78,7 +96,7 @@ static int ask_doctor(quorlock_client *client, struct report_job *asked)
 
 static int ask_list(quorlock_client *client, struct report_job *asked)
 {
-    return quorlock_client_list(client, asked->key, sync_on_listing, asked);
+    return quorlock_client_list(client, asked->key, sync_on_listed, asked);
 }
 
 static void run_ask(struct job *job)
@@ -101,41 +119,43 @@ static int sync_ask(quorlock_sync_client *sync, struct report_job *asked)
     const struct sync_listener *listener = &asked->listener;
     int status;
 
-    if (listener->report == NULL && listener->list == NULL && listener->doctor == NULL) return QUORLOCK_ERR_INVAL;
+    if (listener->inspect == NULL && listener->broken == NULL && listener->list == NULL &&
+        listener->bootstrap == NULL && listener->doctor == NULL)
+        return QUORLOCK_ERR_INVAL;
     asked->job.run = run_ask;
     asked->job.sync = sync;
     status = sync_call(&asked->job);
     return sync_reports_tell(&asked->reports, status, listener);
 }
 
-int quorlock_sync_client_inspect(quorlock_sync_client *sync, const char *key, quorlock_report_cb cb, void *arg)
+int quorlock_sync_client_inspect(quorlock_sync_client *sync, const char *key, quorlock_inspect_cb cb, void *arg)
 {
-    struct report_job asked = {.ask = ask_inspect, .key = key, .listener = {.report = cb, .arg = arg}};
+    struct report_job asked = {.ask = ask_inspect, .key = key, .listener = {.inspect = cb, .arg = arg}};
 
     return sync_ask(sync, &asked);
 }
 
-int quorlock_sync_client_inspect_node(quorlock_sync_client *sync, size_t node, const char *key, quorlock_report_cb cb,
+int quorlock_sync_client_inspect_node(quorlock_sync_client *sync, size_t node, const char *key, quorlock_inspect_cb cb,
                                       void *arg)
 {
     struct report_job asked = {
-        .ask = ask_inspect_node, .node = node, .key = key, .listener = {.report = cb, .arg = arg}};
+        .ask = ask_inspect_node, .node = node, .key = key, .listener = {.inspect = cb, .arg = arg}};
 
     return sync_ask(sync, &asked);
 }
 
-int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, const char *owner, quorlock_report_cb cb,
+int quorlock_sync_client_break(quorlock_sync_client *sync, const char *key, const char *owner, quorlock_break_cb cb,
                                void *arg)
 {
-    struct report_job asked = {.ask = ask_break, .key = key, .owner = owner, .listener = {.report = cb, .arg = arg}};
+    struct report_job asked = {.ask = ask_break, .key = key, .owner = owner, .listener = {.broken = cb, .arg = arg}};
 
     return sync_ask(sync, &asked);
 }
 
 int quorlock_sync_client_bootstrap(quorlock_sync_client *sync, const struct quorlock_bootstrap_options *options,
-                                   quorlock_report_cb cb, void *arg)
+                                   quorlock_bootstrap_cb cb, void *arg)
 {
-    struct report_job asked = {.ask = ask_bootstrap, .options = options, .listener = {.report = cb, .arg = arg}};
+    struct report_job asked = {.ask = ask_bootstrap, .options = options, .listener = {.bootstrap = cb, .arg = arg}};
 
     return sync_ask(sync, &asked);
 }

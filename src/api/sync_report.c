@@ -14,8 +14,10 @@ struct sync_part {
     struct sync_part *next;
     int status;
     /* One of them: the others are NULL. */
-    const struct quorlock_report *report;
-    const struct quorlock_listing *listing;
+    const struct quorlock_inspect_report *inspect;
+    const struct quorlock_break_report *broken;
+    const struct quorlock_list_report *list;
+    const struct quorlock_bootstrap_report *bootstrap;
     const struct quorlock_doctor_report *doctor;
 };
 
@@ -38,40 +40,18 @@ static const char *keep_text(struct sync_reports *reports, const char *text)
     return text != NULL ? sync_report_keep(reports, text, strlen(text) + 1) : NULL;
 }
 
-static struct quorlock_holder *keep_holder(struct sync_reports *reports, const struct quorlock_holder *given)
+static const struct quorlock_holder *const *keep_holders(struct sync_reports *reports,
+                                                         const struct quorlock_holder *const *given, size_t n)
 {
-    struct quorlock_holder *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_holder **holders = sync_report_keep(reports, given, n * sizeof(void *));
 
-    if (copy != NULL) copy->holder = keep_text(reports, given->holder);
-    return copy;
-}
+    for (size_t i = 0; holders != NULL && i < n; i++) {
+        struct quorlock_holder *copy = sync_report_keep(reports, given[i], sizeof(*copy));
 
-static struct quorlock_node_report *keep_node(struct sync_reports *reports, const struct quorlock_node_report *given)
-{
-    struct quorlock_node_report *copy = sync_report_keep(reports, given, sizeof(*given));
-    const struct quorlock_holder **holders =
-        sync_report_keep(reports, given->holders, given->n_holders * sizeof(void *));
-
-    for (size_t i = 0; holders != NULL && i < given->n_holders; i++)
-        holders[i] = keep_holder(reports, given->holders[i]);
-    if (copy == NULL) return NULL;
-    copy->holders = holders;
-    copy->node = keep_text(reports, given->node);
-    copy->state = keep_text(reports, given->state);
-    copy->holder = keep_text(reports, given->holder);
-    copy->error = keep_text(reports, given->error);
-    copy->type = keep_text(reports, given->type);
-    copy->quarantine_why = keep_text(reports, given->quarantine_why);
-    return copy;
-}
-
-static const struct quorlock_node_report *const *keep_nodes(struct sync_reports *reports,
-                                                            const struct quorlock_node_report *const *given, size_t n)
-{
-    const struct quorlock_node_report **nodes = sync_report_keep(reports, given, n * sizeof(void *));
-
-    for (size_t i = 0; nodes != NULL && i < n; i++) nodes[i] = keep_node(reports, given[i]);
-    return nodes;
+        if (copy != NULL) copy->holder = keep_text(reports, given[i]->holder);
+        holders[i] = copy;
+    }
+    return holders;
 }
 
 static struct quorlock_listed *keep_listed(struct sync_reports *reports, const struct quorlock_listed *given)
@@ -109,27 +89,110 @@ static void sync_reports_add(struct sync_reports *reports, struct sync_part part
     reports->last = copy;
 }
 
-void sync_reports_keep(struct sync_reports *reports, int status, const struct quorlock_report *given)
-{
-    struct quorlock_report *copy = sync_report_keep(reports, given, sizeof(*given));
+/* ---- reports, and their nodes ---- */
 
-    if (copy == NULL) return;
-    copy->key = keep_text(reports, given->key);
+static struct quorlock_inspect_node *keep_inspect_node(struct sync_reports *reports,
+                                                       const struct quorlock_inspect_node *given)
+{
+    struct quorlock_inspect_node *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->node = keep_text(reports, given->node);
     copy->holder = keep_text(reports, given->holder);
-    copy->nodes = keep_nodes(reports, given->nodes, given->n_nodes);
-    sync_reports_add(reports, (struct sync_part){.status = status, .report = copy});
+    copy->error = keep_text(reports, given->error);
+    copy->type = keep_text(reports, given->type);
+    copy->quarantine_why = keep_text(reports, given->quarantine_why);
+    copy->holders = keep_holders(reports, given->holders, given->n_holders);
+    return copy;
 }
 
-void sync_reports_keep_listing(struct sync_reports *reports, int status, const struct quorlock_listing *given)
+void sync_reports_keep_inspect(struct sync_reports *reports, int status, const struct quorlock_inspect_report *given)
 {
-    struct quorlock_listing *copy = sync_report_keep(reports, given, sizeof(*given));
+    struct quorlock_inspect_report *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_inspect_node **nodes =
+        sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
+
+    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_inspect_node(reports, given->nodes[i]);
+    if (copy == NULL) return;
+    copy->holder = keep_text(reports, given->holder);
+    copy->nodes = nodes;
+    sync_reports_add(reports, (struct sync_part){.status = status, .inspect = copy});
+}
+
+static struct quorlock_break_node *keep_break_node(struct sync_reports *reports,
+                                                   const struct quorlock_break_node *given)
+{
+    struct quorlock_break_node *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->node = keep_text(reports, given->node);
+    copy->holder = keep_text(reports, given->holder);
+    copy->error = keep_text(reports, given->error);
+    copy->type = keep_text(reports, given->type);
+    copy->holders = keep_holders(reports, given->holders, given->n_holders);
+    return copy;
+}
+
+void sync_reports_keep_break(struct sync_reports *reports, int status, const struct quorlock_break_report *given)
+{
+    struct quorlock_break_report *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_break_node **nodes = sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
+
+    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_break_node(reports, given->nodes[i]);
+    if (copy == NULL) return;
+    copy->holder = keep_text(reports, given->holder);
+    copy->nodes = nodes;
+    sync_reports_add(reports, (struct sync_part){.status = status, .broken = copy});
+}
+
+static struct quorlock_list_node *keep_list_node(struct sync_reports *reports, const struct quorlock_list_node *given)
+{
+    struct quorlock_list_node *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->node = keep_text(reports, given->node);
+    copy->error = keep_text(reports, given->error);
+    return copy;
+}
+
+void sync_reports_keep_list(struct sync_reports *reports, int status, const struct quorlock_list_report *given)
+{
+    struct quorlock_list_report *copy = sync_report_keep(reports, given, sizeof(*given));
     const struct quorlock_listed **locks = sync_report_keep(reports, given->locks, given->n_locks * sizeof(void *));
+    const struct quorlock_list_node **nodes = sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
 
     for (size_t i = 0; locks != NULL && i < given->n_locks; i++) locks[i] = keep_listed(reports, given->locks[i]);
+    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_list_node(reports, given->nodes[i]);
     if (copy == NULL) return;
     copy->locks = locks;
-    copy->nodes = keep_nodes(reports, given->nodes, given->n_nodes);
-    sync_reports_add(reports, (struct sync_part){.status = status, .listing = copy});
+    copy->nodes = nodes;
+    sync_reports_add(reports, (struct sync_part){.status = status, .list = copy});
+}
+
+static struct quorlock_bootstrap_node *keep_bootstrap_node(struct sync_reports *reports,
+                                                           const struct quorlock_bootstrap_node *given)
+{
+    struct quorlock_bootstrap_node *copy = sync_report_keep(reports, given, sizeof(*given));
+
+    if (copy == NULL) return NULL;
+    copy->node = keep_text(reports, given->node);
+    copy->guard = keep_text(reports, given->guard);
+    copy->error = keep_text(reports, given->error);
+    return copy;
+}
+
+void sync_reports_keep_bootstrap(struct sync_reports *reports, int status,
+                                 const struct quorlock_bootstrap_report *given)
+{
+    struct quorlock_bootstrap_report *copy = sync_report_keep(reports, given, sizeof(*given));
+    const struct quorlock_bootstrap_node **nodes =
+        sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
+
+    for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++)
+        nodes[i] = keep_bootstrap_node(reports, given->nodes[i]);
+    if (copy == NULL) return;
+    copy->nodes = nodes;
+    sync_reports_add(reports, (struct sync_part){.status = status, .bootstrap = copy});
 }
 
 void sync_reports_keep_doctor(struct sync_reports *reports, int status, const struct quorlock_doctor_report *given)
@@ -151,8 +214,10 @@ int sync_reports_tell(struct sync_reports *reports, int status, const struct syn
     struct sync_chunk *chunk = reports->chunks;
 
     for (const struct sync_part *part = reports->first; part != NULL && !reports->no_memory; part = part->next) {
-        if (part->report != NULL) listener->report(part->status, part->report, listener->arg);
-        if (part->listing != NULL) listener->list(part->status, part->listing, listener->arg);
+        if (part->inspect != NULL) listener->inspect(part->status, part->inspect, listener->arg);
+        if (part->broken != NULL) listener->broken(part->status, part->broken, listener->arg);
+        if (part->list != NULL) listener->list(part->status, part->list, listener->arg);
+        if (part->bootstrap != NULL) listener->bootstrap(part->status, part->bootstrap, listener->arg);
         if (part->doctor != NULL) listener->doctor(part->status, part->doctor, listener->arg);
     }
     while (chunk != NULL) {

@@ -16,20 +16,22 @@ struct sync_reports {
 };
 
 /*
- * sync_reports_keep         - copy a report
- * sync_reports_keep_listing - copy a part of a list
- * sync_reports_keep_doctor  - copy a doctor's report
+ * sync_reports_keep_inspect, _break, _list, _bootstrap, _doctor - copy such a report; of a list, a part
  *
  * If memory is out, they note that.
  */
-void sync_reports_keep(struct sync_reports *, int status, const struct quorlock_report *);
-void sync_reports_keep_listing(struct sync_reports *, int status, const struct quorlock_listing *);
+void sync_reports_keep_inspect(struct sync_reports *, int status, const struct quorlock_inspect_report *);
+void sync_reports_keep_break(struct sync_reports *, int status, const struct quorlock_break_report *);
+void sync_reports_keep_list(struct sync_reports *, int status, const struct quorlock_list_report *);
+void sync_reports_keep_bootstrap(struct sync_reports *, int status, const struct quorlock_bootstrap_report *);
 void sync_reports_keep_doctor(struct sync_reports *, int status, const struct quorlock_doctor_report *);
 
 /* Who is told of the copies: the callback of that kind is there. */
 struct sync_listener {
-    quorlock_report_cb report;
+    quorlock_inspect_cb inspect;
+    quorlock_break_cb broken;
     quorlock_list_cb list;
+    quorlock_bootstrap_cb bootstrap;
     quorlock_doctor_cb doctor;
     void *arg;
 };

@@ -13,21 +13,21 @@
 #include "say.h"
 #include "settings/duration.h"
 
-static size_t cli_bootstrap_count(const struct quorlock_report *report, const char *state)
+static size_t cli_bootstrap_count(const struct quorlock_bootstrap_report *report, int state)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < report->n_nodes; i++) n += strcmp(report->nodes[i]->state, state) == 0;
+    for (size_t i = 0; i < report->n_nodes; i++) n += report->nodes[i]->state == state;
     return n;
 }
 
 /* longest_lease - return the longest max lease of the guards in the report. A guard is 2|N|set|max_lease|... */
-static unsigned long longest_lease(const struct quorlock_report *report)
+static unsigned long longest_lease(const struct quorlock_bootstrap_report *report)
 {
     unsigned long longest = 0;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *field = report->nodes[i]->holder;
+        const char *field = report->nodes[i]->guard;
         unsigned long found;
 
         for (int n = 0; n < 3 && field != NULL; n++) {
@@ -56,10 +56,12 @@ static void cli_bootstrap_add_command(struct text *text, const struct settings *
 }
 
 /* add_half - if only some nodes were written, or may be, add what to do; false: no node was. */
-static bool add_half(struct text *text, const struct settings *settings, const struct quorlock_report *report)
+static bool add_half(struct text *text, const struct settings *settings, const struct quorlock_bootstrap_report *report)
 {
-    size_t written = cli_bootstrap_count(report, "bootstrapped"), closed = cli_bootstrap_count(report, "closed");
-    size_t unknown = cli_bootstrap_count(report, "unknown"), ended = cli_bootstrap_count(report, "ended");
+    size_t written = cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_WRITTEN),
+           closed = cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_CLOSED);
+    size_t unknown = cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_UNKNOWN),
+           ended = cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_ENDED);
 
     written += ended;
     if (written + closed + unknown == 0) return false;
@@ -80,7 +82,8 @@ static bool add_half(struct text *text, const struct settings *settings, const s
     return true;
 }
 
-static void add_guarded(struct text *text, const struct settings *settings, const struct quorlock_report *report)
+static void add_guarded(struct text *text, const struct settings *settings,
+                        const struct quorlock_bootstrap_report *report)
 {
     if (settings->reconfigure) {
         text_format(text, "a node has a value at quorlock:guard that this version cannot read: use the newest quorlock "
@@ -90,21 +93,23 @@ static void add_guarded(struct text *text, const struct settings *settings, cons
         text_format(text,
                     "%zu of %zu nodes have a guard already, so locks may be held there; to change the number of nodes, "
                     "their names or the max lease give --reconfigure%s\n",
-                    cli_bootstrap_count(report, "guarded"), report->n_nodes,
+                    cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_GUARDED), report->n_nodes,
                     settings->if_needed ? "" : "; --if-needed accepts guards that are right");
     }
 }
 
 /* add_spared - if not all guards were written, report that; false: all were. */
-static bool add_spared(struct text *text, const struct quorlock_report *report)
+static bool add_spared(struct text *text, const struct quorlock_bootstrap_report *report)
 {
-    size_t ended = cli_bootstrap_count(report, "ended");
+    size_t ended = cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_ENDED);
 
-    if (cli_bootstrap_count(report, "bootstrapped") > 0) return false;
+    if (cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_WRITTEN) > 0) return false;
     if (ended == 0) {
         text_format(text, "%zu of %zu nodes have the right guards already: nothing was written%s\n",
-                    cli_bootstrap_count(report, "guarded"), report->n_nodes,
-                    cli_bootstrap_count(report, "free") > 0 ? "; the next client quarantines a node without one" : "");
+                    cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_GUARDED), report->n_nodes,
+                    cli_bootstrap_count(report, QUORLOCK_BOOTSTRAP_FREE) > 0
+                        ? "; the next client quarantines a node without one"
+                        : "");
     } else {
         text_format(text,
                     "ended the quarantine of %zu of %zu nodes for a client with a max lease above %lu ms: none of its "
@@ -116,7 +121,7 @@ static bool add_spared(struct text *text, const struct quorlock_report *report)
 
 /* cli_bootstrap_add_verdict - add the lines above the table: what was done, or why not. */
 static void cli_bootstrap_add_verdict(struct text *text, const struct settings *settings, int status,
-                                      const struct quorlock_report *report)
+                                      const struct quorlock_bootstrap_report *report)
 {
     switch (status) {
     case QUORLOCK_OK:
@@ -150,16 +155,17 @@ static void cli_bootstrap_add_verdict(struct text *text, const struct settings *
     if (!add_half(text, settings, report)) text_format(text, "nothing was written\n");
 }
 
-static void cli_bootstrap_done(int status, const struct quorlock_report *report, void *arg)
+static void cli_bootstrap_done(int status, const struct quorlock_bootstrap_report *report, void *arg)
 {
     struct session *session = arg;
+    const struct shown shown = shown_bootstrapped(report, report_quorum(session->settings, report->n_nodes));
     struct text text = {0};
 
     if (session->settings->json) {
-        report_json(&text, "quorlock:guard", report, REPORT_BOOTSTRAP);
+        report_json(&text, "quorlock:guard", &shown, REPORT_BOOTSTRAP);
     } else {
         cli_bootstrap_add_verdict(&text, session->settings, status, report);
-        report_table(&text, report, REPORT_BOOTSTRAP);
+        report_table(&text, &shown, REPORT_BOOTSTRAP);
     }
     session->status = put(&text);
     if (session->status == 0)

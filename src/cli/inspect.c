@@ -19,7 +19,7 @@ static const char *key_now(const struct keys *keys)
     return keys->session.settings->words[keys->at];
 }
 
-static void show_holders(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+static void show_holders(struct text *text, const struct keys *keys, const struct shown *report)
 {
     if (keys->session.settings->json) {
         report_json(text, key_now(keys), report, REPORT_INSPECT);
@@ -31,7 +31,7 @@ static void show_holders(struct text *text, const struct keys *keys, const struc
 }
 
 /* show_before - show the holder before the key is deleted: the connection may be lost before the report of that. */
-static void show_before(struct text *text, const struct keys *keys, const struct quorlock_report *report)
+static void show_before(struct text *text, const struct keys *keys, const struct shown *report)
 {
     const char *line_end;
 
@@ -43,13 +43,13 @@ static void show_before(struct text *text, const struct keys *keys, const struct
     text_clear(text);
 }
 
-static void show_broken(struct text *text, struct keys *keys, const struct quorlock_report *report)
+static void show_broken(struct text *text, struct keys *keys, const struct shown *report)
 {
     const char *key = key_now(keys), *owner = keys->session.settings->owner;
     bool several = keys->session.settings->n_words > 1;
     size_t broken = 0;
 
-    for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i]->broken != 0;
+    for (size_t i = 0; i < report->n_nodes; i++) broken += report->nodes[i].broken;
     if (broken == 0 && owner != NULL) keys->worst = EXIT_HELD;
     if (keys->session.settings->json) {
         report_json(text, key, report, REPORT_BREAK);
@@ -66,7 +66,8 @@ static void show_broken(struct text *text, struct keys *keys, const struct quorl
                 broken == 0 && owner != NULL ? ", for that owner does not hold it" : "");
 }
 
-static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg);
+static void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg);
+static void on_broken(int status, const struct quorlock_break_report *report, void *arg);
 
 /* cli_inspect_ask - ask for the present key: 0, or the exit status after a message. */
 static int cli_inspect_ask(struct keys *keys)
@@ -74,14 +75,12 @@ static int cli_inspect_ask(struct keys *keys)
     quorlock_client *client = keys->session.client;
     const char *key = key_now(keys), *owner = keys->session.settings->owner;
 
-    return session_check(&keys->session, keys->breaking
-                                             ? quorlock_client_break(client, key, owner, cli_inspect_answered, keys)
-                                             : quorlock_client_inspect(client, key, cli_inspect_answered, keys));
+    return session_check(&keys->session, keys->breaking ? quorlock_client_break(client, key, owner, on_broken, keys)
+                                                        : quorlock_client_inspect(client, key, on_inspected, keys));
 }
 
-static void cli_inspect_answered(int status, const struct quorlock_report *report, void *arg)
+static void cli_inspect_answered(struct keys *keys, int status, const struct shown *report)
 {
-    struct keys *keys = arg;
     size_t n_keys = keys->session.settings->n_words;
     struct text text = {0};
     int failed;
@@ -113,6 +112,20 @@ static void cli_inspect_answered(int status, const struct quorlock_report *repor
     }
     if (failed != 0) keys->session.status = failed;
     session_leave(&keys->session);
+}
+
+static void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
+{
+    const struct shown shown = shown_inspected(report);
+
+    cli_inspect_answered(arg, status, &shown);
+}
+
+static void on_broken(int status, const struct quorlock_break_report *report, void *arg)
+{
+    const struct shown shown = shown_broken(report);
+
+    cli_inspect_answered(arg, status, &shown);
 }
 
 static int cli_inspect_run(const struct settings *settings, enum report_kind kind)

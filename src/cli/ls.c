@@ -18,6 +18,9 @@ struct ls {
     size_t n_nodes;
 };
 
+static const char *const state_words[] = {
+    [QUORLOCK_LIST_DOWN] = "down", [QUORLOCK_LIST_ERROR] = "error", [QUORLOCK_LIST_LISTED] = "listed"};
+
 static const char *mode_word(const struct quorlock_listed *row)
 {
     int mode = row->mode;
@@ -43,7 +46,7 @@ static int ls_compare(const void *a, const void *b)
 }
 
 /* ls_keep - copy a part of the list: false: out of memory. */
-static bool ls_keep(struct ls *ls, const struct quorlock_listing *listing)
+static bool ls_keep(struct ls *ls, const struct quorlock_list_report *listing)
 {
     for (size_t i = 0; i < listing->n_locks; i++) {
         struct quorlock_listed *row;
@@ -105,12 +108,12 @@ static void ls_add_cell(struct text *cell, const void *rows, size_t at, size_t c
 }
 
 /* ls_say_nodes - print why a node has listed nothing, or not all. */
-static void ls_say_nodes(const struct quorlock_listing *listing)
+static void ls_say_nodes(const struct quorlock_list_report *listing)
 {
     for (size_t i = 0; i < listing->n_nodes; i++) {
-        const struct quorlock_node_report *node = listing->nodes[i];
+        const struct quorlock_list_node *node = listing->nodes[i];
 
-        if (node->error != NULL) say_at(LOG_WARNING, "%s %s: %s", node->node, node->state, node->error);
+        if (node->error != NULL) say_at(LOG_WARNING, "%s %s: %s", node->node, state_words[node->state], node->error);
     }
 }
 
@@ -145,7 +148,7 @@ static void ls_add_lock(struct text *text, const struct ls *ls, const struct quo
     document_write(text, object);
 }
 
-static void ls_add_end(struct text *text, const struct ls *ls, const struct quorlock_listing *listing)
+static void ls_add_end(struct text *text, const struct ls *ls, const struct quorlock_list_report *listing)
 {
     json_t *object = json_object(), *nodes = json_array();
 
@@ -153,7 +156,7 @@ static void ls_add_end(struct text *text, const struct ls *ls, const struct quor
         json_t *node = json_object();
 
         document_add(&node, "node", document_text(listing->nodes[i]->node));
-        document_add(&node, "state", document_text(listing->nodes[i]->state));
+        document_add(&node, "state", document_text(state_words[listing->nodes[i]->state]));
         document_add(&node, "error", document_text(listing->nodes[i]->error));
         document_append(&nodes, node);
     }
@@ -166,7 +169,7 @@ static void ls_add_end(struct text *text, const struct ls *ls, const struct quor
 
 /* ---- the verb ---- */
 
-static void ls_answered(int status, const struct quorlock_listing *listing, void *arg)
+static void ls_answered(int status, const struct quorlock_list_report *listing, void *arg)
 {
     struct ls *ls = arg;
     struct text text = {0};

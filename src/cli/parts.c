@@ -14,7 +14,7 @@ static bool is_same(const struct quorlock_holder *one, const struct quorlock_hol
            strcmp(one->holder, other->holder) == 0;
 }
 
-static const struct quorlock_holder *on_node(const struct quorlock_node_report *node, const struct part *part)
+static const struct quorlock_holder *on_node(const struct shown_node *node, const struct part *part)
 {
     for (size_t i = 0; i < node->n_holders; i++)
         if (is_same(part->of, node->holders[i])) return node->holders[i];
@@ -22,12 +22,12 @@ static const struct quorlock_holder *on_node(const struct quorlock_node_report *
 }
 
 /* parts_count - count the nodes of a part, and find its highest token and the Qth longest of its leases. */
-static void parts_count(struct part *part, const struct quorlock_report *report)
+static void parts_count(struct part *part, const struct shown *report)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX] = {0};
 
     for (size_t i = 0; i < report->n_nodes && i < QUORLOCK_NODES_MAX; i++) {
-        const struct quorlock_holder *holder = on_node(report->nodes[i], part);
+        const struct quorlock_holder *holder = on_node(&report->nodes[i], part);
         size_t at = part->n_nodes;
         int64_t ms;
 
@@ -59,21 +59,21 @@ static int parts_compare(const void *a, const void *b)
     return strcmp(one->holder, other->holder);
 }
 
-struct parts parts_find(const struct quorlock_report *report)
+struct parts parts_find(const struct shown *report)
 {
     struct parts parts = {.n_nodes = report->n_nodes};
     size_t most = 0;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        most += report->nodes[i]->n_holders;
-        if (report->nodes[i]->permits > parts.permits) parts.permits = report->nodes[i]->permits;
+        most += report->nodes[i].n_holders;
+        if (report->nodes[i].permits > parts.permits) parts.permits = report->nodes[i].permits;
     }
     if (most == 0) return parts;
     parts.all = calloc(most, sizeof(*parts.all));
     parts.failed = parts.all == NULL;
     for (size_t i = 0; i < report->n_nodes && !parts.failed; i++) {
-        for (size_t k = 0; k < report->nodes[i]->n_holders; k++) {
-            const struct quorlock_holder *holder = report->nodes[i]->holders[k];
+        for (size_t k = 0; k < report->nodes[i].n_holders; k++) {
+            const struct quorlock_holder *holder = report->nodes[i].holders[k];
             struct part *part = &parts.all[parts.n];
 
             if (is_known(&parts, holder)) continue;
@@ -94,7 +94,7 @@ void parts_clear(struct parts *parts)
     *parts = (struct parts){0};
 }
 
-size_t parts_on_node(const struct quorlock_node_report *node, int kind)
+size_t parts_on_node(const struct shown_node *node, int kind)
 {
     size_t n = 0;
 
@@ -177,7 +177,7 @@ json_t *parts_json(const struct parts *parts)
     return array;
 }
 
-json_t *parts_node_json(const struct quorlock_node_report *node)
+json_t *parts_node_json(const struct shown_node *node)
 {
     json_t *array = json_array();
 

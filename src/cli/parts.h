@@ -8,6 +8,7 @@
 
 #include "document.h"
 #include "settings/text.h"
+#include "shown.h"
 
 /* A holder of a name, or a client that waits for it. */
 struct part {
@@ -30,7 +31,7 @@ struct parts {
  * parts_find  - find the parts in a report, which must outlive them
  * parts_clear - free them
  */
-struct parts parts_find(const struct quorlock_report *report);
+struct parts parts_find(const struct shown *report);
 void parts_clear(struct parts *parts);
 /*
  * parts_table - add a line for each part
@@ -39,6 +40,6 @@ void parts_clear(struct parts *parts);
 void parts_table(struct text *text, const struct parts *parts);
 json_t *parts_json(const struct parts *parts);
 /* parts_node_json - return the parts of one node as JSON. */
-json_t *parts_node_json(const struct quorlock_node_report *node);
+json_t *parts_node_json(const struct shown_node *node);
 /* parts_on_node - return how many parts of that kind a node has. */
-size_t parts_on_node(const struct quorlock_node_report *node, int kind);
+size_t parts_on_node(const struct shown_node *node, int kind);

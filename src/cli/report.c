@@ -23,17 +23,17 @@ struct answers {
     bool several_types;
 };
 
-static bool is_in_state(const struct quorlock_node_report *node, const char *state)
+static bool is_in_state(const struct shown_node *node, const char *state)
 {
     return strcmp(node->state, state) == 0;
 }
 
-static struct answers count_answers(const struct quorlock_report *report)
+static struct answers count_answers(const struct shown *report)
 {
     struct answers answers = {0};
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const struct quorlock_node_report *node = report->nodes[i];
+        const struct shown_node *node = &report->nodes[i];
 
         answers.free += is_in_state(node, "free");
         if (is_in_state(node, "foreign")) {
@@ -66,7 +66,7 @@ static void cli_report_add_foreign(struct text *text, const struct answers *answ
 }
 
 /* cli_report_add_taken - report that no owner is on a quorum, although the key is on some nodes. */
-static void cli_report_add_taken(struct text *text, const struct answers *answers, const struct quorlock_report *report)
+static void cli_report_add_taken(struct text *text, const struct answers *answers, const struct shown *report)
 {
     if (answers->free >= report->quorum) {
         text_format(text, "\" is held by nobody: no owner is on %u of %zu nodes\n", report->quorum, report->n_nodes);
@@ -80,13 +80,13 @@ static void cli_report_add_taken(struct text *text, const struct answers *answer
 }
 
 /* cli_report_add_held - report the owner that is on a quorum. */
-static void cli_report_add_held(struct text *text, const struct answers *answers, const struct quorlock_report *report)
+static void cli_report_add_held(struct text *text, const struct answers *answers, const struct shown *report)
 {
     const char *kept = owner_kept(report->holder);
     size_t here = 0;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *holder = report->nodes[i]->holder;
+        const char *holder = report->nodes[i].holder;
 
         here += holder != NULL && report->holder != NULL && strcmp(holder, report->holder) == 0;
     }
@@ -106,7 +106,7 @@ static void cli_report_add_held(struct text *text, const struct answers *answers
 }
 
 /* add_readers - report that the key is held shared on a quorum. */
-static void add_readers(struct text *text, const struct parts *parts, const struct quorlock_report *report)
+static void add_readers(struct text *text, const struct parts *parts, const struct shown *report)
 {
     text_format(text, "\" is held shared by ");
     if (parts->readers == 0) {
@@ -124,16 +124,16 @@ static void add_permits(struct text *text, const struct parts *parts)
                 parts->slots == 1 ? "is" : "are");
 }
 
-static void add_summary(struct text *text, const char *key, const struct quorlock_report *report,
-                        const struct parts *parts, int dialect)
+static void add_summary(struct text *text, const char *key, const struct shown *report, const struct parts *parts,
+                        int dialect)
 {
     struct answers answers = count_answers(report);
 
     text_format(text, "\"");
     text_add_known(text, key);
-    if (report->held != 0 && report->holder != NULL && strcmp(report->holder, OWNER_READERS) == 0) {
+    if (report->held && report->holder != NULL && strcmp(report->holder, OWNER_READERS) == 0) {
         add_readers(text, parts, report);
-    } else if (report->held != 0) {
+    } else if (report->held) {
         cli_report_add_held(text, &answers, report);
     } else if (report->answered < report->quorum) {
         text_format(text, "\": only %u of %zu nodes answered, %u are needed to tell\n", report->answered,
@@ -149,13 +149,13 @@ static void add_summary(struct text *text, const char *key, const struct quorloc
     }
 }
 
-int report_status(const struct quorlock_report *report)
+int report_status(const struct shown *report)
 {
     struct answers answers = count_answers(report);
     struct parts parts = parts_find(report);
     int status = EXIT_HELD;
 
-    if (report->held != 0 || (answers.held > 0 && answers.free < report->quorum) ||
+    if (report->held || (answers.held > 0 && answers.free < report->quorum) ||
         (parts.permits > 0 && parts.slots >= parts.permits)) {
         status = EXIT_OK;
     } else if (answers.foreign > 0) {
@@ -165,7 +165,7 @@ int report_status(const struct quorlock_report *report)
     return status;
 }
 
-void report_summary(struct text *text, const char *key, const struct quorlock_report *report, int dialect)
+void report_summary(struct text *text, const char *key, const struct shown *report, int dialect)
 {
     struct parts parts = parts_find(report);
 
@@ -180,7 +180,7 @@ void report_summary(struct text *text, const char *key, const struct quorlock_re
 enum column { NODE, STATE, HOLDER, LEFT, FENCE, WAITERS, GUARD, FOUND_GUARD, LATENCY, RESULT, ERROR, N_COLUMNS };
 
 /* cli_report_add_guard - report whether the guard lets the node vote; nothing if the guard could not be read. */
-static void cli_report_add_guard(struct text *cell, const struct quorlock_node_report *node)
+static void cli_report_add_guard(struct text *cell, const struct shown_node *node)
 {
     int64_t tenths = (node->quarantine_ms + 99) / 100; /* rounded up, so that 0.0 means that it is over */
 
@@ -193,25 +193,25 @@ static void cli_report_add_guard(struct text *cell, const struct quorlock_node_r
     }
 }
 
-static bool has_reason(const struct quorlock_node_report *node, const char *why)
+static bool has_reason(const struct shown_node *node, const char *why)
 {
     return why != NULL && node->quarantine_why != NULL && strcmp(node->quarantine_why, why) == 0;
 }
 
 /* add_quarantines - add a line for each reason of a quarantine. */
-static void add_quarantines(struct text *text, const struct quorlock_report *report)
+static void add_quarantines(struct text *text, const struct shown *report)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const char *why = report->nodes[i]->quarantine_why;
+        const char *why = report->nodes[i].quarantine_why;
         size_t first = 0;
 
-        while (first < i && !has_reason(report->nodes[first], why)) first++;
+        while (first < i && !has_reason(&report->nodes[first], why)) first++;
         if (why == NULL || first < i) continue;
         text_format(text, "quarantined: ");
         for (size_t k = i; k < report->n_nodes; k++) {
-            if (!has_reason(report->nodes[k], why)) continue;
+            if (!has_reason(&report->nodes[k], why)) continue;
             if (k > i) text_format(text, ", ");
-            text_add_known(text, report->nodes[k]->node);
+            text_add_known(text, report->nodes[k].node);
         }
         text_format(text, ": %s\n", why);
     }
@@ -241,9 +241,9 @@ static void add_found_guard(struct text *cell, const char *guard)
 }
 
 /* add_state - report the state; for a name with permits, how many are held; of what was deleted, what it was. */
-static void add_state(struct text *cell, const struct quorlock_node_report *node)
+static void add_state(struct text *cell, const struct shown_node *node)
 {
-    if (node->broken != 0) text_format(cell, "was ");
+    if (node->broken) text_format(cell, "was ");
     if (node->permits > 0 && is_in_state(node, "free"))
         text_format(cell, "%zu of %" PRIu32, parts_on_node(node, QUORLOCK_HOLDER_SLOT), node->permits);
     else
@@ -258,7 +258,7 @@ static const char *token_of(const char *holder)
     return kept != NULL ? kept : holder;
 }
 
-static void cli_report_add_holder(struct text *cell, const struct quorlock_node_report *node)
+static void cli_report_add_holder(struct text *cell, const struct shown_node *node)
 {
     size_t readers = parts_on_node(node, QUORLOCK_HOLDER_READER);
 
@@ -270,10 +270,10 @@ static void cli_report_add_holder(struct text *cell, const struct quorlock_node_
     if (node->count > 1) text_format(cell, " (%" PRIu32 " times)", node->count);
 }
 
-static void add_result(struct text *cell, const struct quorlock_node_report *node)
+static void add_result(struct text *cell, const struct shown_node *node)
 {
-    if (node->broken != 0) text_format(cell, "broken");
-    if (node->broken != 0 && node->type != NULL) {
+    if (node->broken) text_format(cell, "broken");
+    if (node->broken && node->type != NULL) {
         text_format(cell, " (a ");
         text_add_known(cell, node->type);
         text_format(cell, ")");
@@ -283,7 +283,7 @@ static void add_result(struct text *cell, const struct quorlock_node_report *nod
 
 static void cli_report_add_cell(struct text *cell, const void *rows, size_t row, size_t column)
 {
-    const struct quorlock_node_report *node = ((const struct quorlock_node_report *const *)rows)[row];
+    const struct shown_node *node = &((const struct shown_node *)rows)[row];
 
     switch (column) {
     case NODE: text_add_known(cell, node->node); break;
@@ -313,14 +313,14 @@ static void cli_report_add_cell(struct text *cell, const void *rows, size_t row,
     }
 }
 
-void report_table(struct text *text, const struct quorlock_report *report, enum report_kind kind)
+void report_table(struct text *text, const struct shown *report, enum report_kind kind)
 {
     const char *heads[N_COLUMNS] = {[NODE] = "node", [STATE] = "state", [LATENCY] = "latency"};
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        if (report->nodes[i]->fence != 0) heads[FENCE] = "fence";
-        if (report->nodes[i]->waiters > 0 && kind == REPORT_INSPECT) heads[WAITERS] = "waiting";
-        if (report->nodes[i]->holder != NULL && kind == REPORT_BOOTSTRAP) heads[FOUND_GUARD] = "guard";
+        if (report->nodes[i].fence != 0) heads[FENCE] = "fence";
+        if (report->nodes[i].waiters > 0 && kind == REPORT_INSPECT) heads[WAITERS] = "waiting";
+        if (report->nodes[i].holder != NULL && kind == REPORT_BOOTSTRAP) heads[FOUND_GUARD] = "guard";
     }
     if (kind != REPORT_BOOTSTRAP) heads[HOLDER] = "holder";
     if (kind != REPORT_BOOTSTRAP) heads[LEFT] = "left";
@@ -332,13 +332,13 @@ void report_table(struct text *text, const struct quorlock_report *report, enum 
 
 /* ---- as JSON ---- */
 
-static json_t *cli_report_node_json(const struct quorlock_node_report *node, enum report_kind kind)
+static json_t *cli_report_node_json(const struct shown_node *node, enum report_kind kind)
 {
     json_t *object = json_object();
 
     document_add(&object, "node", document_text(node->node));
     document_add(&object, "state",
-                 document_text(node->broken != 0                  ? "broken"
+                 document_text(node->broken                       ? "broken"
                                : owner_kept(node->holder) != NULL ? "kept"
                                                                   : node->state));
     document_add(&object, "holder", document_text(token_of(node->holder)));
@@ -358,22 +358,21 @@ static json_t *cli_report_node_json(const struct quorlock_node_report *node, enu
 }
 
 /* is_held_yet - return whether the key is held, also after a break. */
-static bool is_held_yet(const struct quorlock_report *report)
+static bool is_held_yet(const struct shown *report)
 {
     size_t left = 0;
 
-    for (size_t i = 0; i < report->n_nodes; i++)
-        left += report->nodes[i]->holder != NULL && report->nodes[i]->broken == 0;
-    return report->held != 0 && left >= report->quorum;
+    for (size_t i = 0; i < report->n_nodes; i++) left += report->nodes[i].holder != NULL && !report->nodes[i].broken;
+    return report->held && left >= report->quorum;
 }
 
-void report_json(struct text *text, const char *key, const struct quorlock_report *report, enum report_kind kind)
+void report_json(struct text *text, const char *key, const struct shown *report, enum report_kind kind)
 {
     bool there = is_held_yet(report), kept = owner_kept(report->holder) != NULL;
     json_t *object = json_object(), *nodes = json_array();
     struct parts parts = parts_find(report);
 
-    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_report_node_json(report->nodes[i], kind));
+    for (size_t i = 0; i < report->n_nodes; i++) document_append(&nodes, cli_report_node_json(&report->nodes[i], kind));
     document_add(&object, "key", document_text(key));
     document_add(&object, "quorum", document_number(report->quorum, 0));
     document_add(&object, "held", document_truth(there && !kept));
@@ -485,14 +484,14 @@ void report_held(const struct settings *settings, const struct quorlock_result *
     say_text(LOG_ERR, &line);
 }
 
-size_t report_quorum(const struct settings *settings, const struct quorlock_result *result)
+size_t report_quorum(const struct settings *settings, size_t n_nodes)
 {
-    return settings->values.client.policy == QUORLOCK_POLICY_ALL ? result->n_votes : result->n_votes / 2 + 1;
+    return settings->values.client.policy == QUORLOCK_POLICY_ALL ? n_nodes : n_nodes / 2 + 1;
 }
 
 bool report_is_held(const struct settings *settings, const struct quorlock_result *result)
 {
-    bool enough_votes = (size_t)result->granted + result->refused >= report_quorum(settings, result);
+    bool enough_votes = (size_t)result->granted + result->refused >= report_quorum(settings, result->n_votes);
 
     return result->status == QUORLOCK_ERR_HELD || (result->status == QUORLOCK_ERR_TIMEDOUT && enough_votes);
 }

@@ -226,7 +226,7 @@ static void run_refused(struct run *run, const struct quorlock_result *result)
         status = (int)run->settings->held_status;
     } else {
         say("cannot lock \"%s\": %s; %u of %zu nodes voted, %zu are needed", run->name, why,
-            result->granted + result->refused, result->n_votes, report_quorum(run->settings, result));
+            result->granted + result->refused, result->n_votes, report_quorum(run->settings, result->n_votes));
         report_votes(result->votes, result->n_votes);
     }
     if (run->signal == 0) run_name_refusal(run, result->status);

@@ -273,7 +273,7 @@ static void on_settle(evutil_socket_t fd, short what, void *arg)
     judge_if_due(round);
 }
 
-static void watch_answered(int status, const struct quorlock_report *report, void *arg)
+static void watch_answered(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct query *query = arg;
     struct watch *watch = query->watch;

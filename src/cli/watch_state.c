@@ -68,7 +68,7 @@ uint64_t watch_left_us(uint64_t then_us, uint64_t now_us)
 /* ---- nodes ---- */
 
 static void observe_quarantine(struct watch_state *state, struct watch_node *node,
-                               const struct quorlock_node_report *report, uint64_t now_us)
+                               const struct quorlock_inspect_node *report, uint64_t now_us)
 {
     bool was = node->quarantined_until_us != 0;
     int64_t ms = report->quarantine_ms;
@@ -81,10 +81,10 @@ static void observe_quarantine(struct watch_state *state, struct watch_node *nod
     if (ms <= 0 && was) watch_state_tell(state, WATCH_QUARANTINE_ENDED, NULL, node, NULL);
 }
 
-static void observe_node(struct watch_state *state, struct watch_node *node, const struct quorlock_node_report *report,
+static void observe_node(struct watch_state *state, struct watch_node *node, const struct quorlock_inspect_node *report,
                          uint64_t now_us)
 {
-    bool up = strcmp(report->state, "down") != 0;
+    bool up = report->state != QUORLOCK_INSPECT_DOWN;
     bool changed = node->asked ? up != node->up : !up;
 
     if (node->name == NULL) watch_state_put(state, &node->name, report->node);
@@ -97,17 +97,17 @@ static void observe_node(struct watch_state *state, struct watch_node *node, con
 
 /* ---- answers ---- */
 
-static enum watch_answer answer_of(const struct quorlock_node_report *report)
+static enum watch_answer answer_of(const struct quorlock_inspect_node *report)
 {
-    if (strcmp(report->state, "free") == 0) return WATCH_FREE;
-    if (strcmp(report->state, "held") == 0) return WATCH_HELD;
-    return strcmp(report->state, "foreign") == 0 ? WATCH_FOREIGN : WATCH_SILENT;
+    if (report->state == QUORLOCK_INSPECT_FREE) return WATCH_FREE;
+    if (report->state == QUORLOCK_INSPECT_HELD) return WATCH_HELD;
+    return report->state == QUORLOCK_INSPECT_FOREIGN ? WATCH_FOREIGN : WATCH_SILENT;
 }
 
-void watch_answer(struct watch_state *state, size_t key, size_t node, const struct quorlock_report *report,
+void watch_answer(struct watch_state *state, size_t key, size_t node, const struct quorlock_inspect_report *report,
                   uint64_t asked_us, uint64_t now_us)
 {
-    const struct quorlock_node_report *said = report->nodes[0];
+    const struct quorlock_inspect_node *said = report->nodes[0];
     struct watch_vote *vote = &state->keys[key].votes[node];
     uint64_t left_us = said->ttl_ms > 0 ? (uint64_t)said->ttl_ms * 1000 : 0;
     bool endless = said->ttl_ms < 0;

@@ -116,7 +116,7 @@ void watch_state_clear(struct watch_state *state);
  *
  * Both report changes by tell().
  */
-void watch_answer(struct watch_state *state, size_t key, size_t node, const struct quorlock_report *report,
+void watch_answer(struct watch_state *state, size_t key, size_t node, const struct quorlock_inspect_report *report,
                   uint64_t asked_us, uint64_t now_us);
 void watch_judge(struct watch_state *state, size_t key, uint64_t now_us);
 /* watch_is_named - return whether that vote names the key's holder. */

@@ -33,19 +33,19 @@ struct quorlock_observer {
 
 /* ---- the answers of the nodes ---- */
 
-static struct election_vote vote_of(const struct quorlock_node_report *node)
+static struct election_vote vote_of(const struct quorlock_inspect_node *node)
 {
     struct election_vote vote = {.counter = node->fence};
-    bool is_foreign = strcmp(node->state, "foreign") == 0;
+    bool is_foreign = node->state == QUORLOCK_INSPECT_FOREIGN;
     /* Readers keep candidates out, and the counter is that of an earlier leader. */
     bool leads = node->holder != NULL && !is_foreign && strcmp(node->holder, OWNER_READERS) != 0;
 
     if (leads) vote.owner_id = hash_text(HASH_START, node->holder) | 1;
-    vote.answered = node->holder != NULL || strcmp(node->state, "free") == 0 || is_foreign;
+    vote.answered = node->holder != NULL || node->state == QUORLOCK_INSPECT_FREE || is_foreign;
     return vote;
 }
 
-static enum election_state observer_judge(const struct quorlock_report *report, struct election_leader *ret)
+static enum election_state observer_judge(const struct quorlock_inspect_report *report, struct election_leader *ret)
 {
     struct election_vote votes[QUORLOCK_NODES_MAX];
 
@@ -53,7 +53,7 @@ static enum election_state observer_judge(const struct quorlock_report *report, 
     return election_judge(votes, (uint32_t)report->n_nodes, report->quorum, ret);
 }
 
-static bool observer_is_enough(const struct quorlock_report *report)
+static bool observer_is_enough(const struct quorlock_inspect_report *report)
 {
     struct election_leader leader;
     enum election_state state = observer_judge(report, &leader);
@@ -103,7 +103,7 @@ static void look_later(struct quorlock_observer *observer, uint64_t left_us)
     runtime_wake_at(runtime, &observer->member.waker, runtime_now_us(runtime) + pause_us);
 }
 
-static void observer_tell(struct quorlock_observer *observer, const struct quorlock_report *report)
+static void observer_tell(struct quorlock_observer *observer, const struct quorlock_inspect_report *report)
 {
     struct quorlock_leader leader = {.state = (int)observer->view.state, .term = observer->view.leader.term};
     char label[OPTIONS_LABEL_SIZE];
@@ -133,7 +133,7 @@ static void observer_destroy(struct member *member)
     alloc_free(alloc, CONTAINER_OF(member, struct quorlock_observer, member));
 }
 
-static void observer_on_report(int status, const struct quorlock_report *report, void *arg)
+static void observer_on_report(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct quorlock_observer *observer = arg;
     struct election_leader leader = {0};

@@ -138,7 +138,7 @@ struct waiting {
     bool done;
 };
 
-static void on_inspected(int status, const struct quorlock_report *report, void *arg)
+static void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct waiting *waiting = arg;
 

@@ -17,14 +17,25 @@ struct bootstrap {
     int status;
 };
 
-static void on_bootstrapped(int status, const struct quorlock_report *report, void *arg)
+static const char *state_text(int state)
+{
+    switch (state) {
+    case QUORLOCK_BOOTSTRAP_WRITTEN: return "bootstrapped";
+    case QUORLOCK_BOOTSTRAP_GUARDED: return "guarded";
+    case QUORLOCK_BOOTSTRAP_FREE: return "free";
+    case QUORLOCK_BOOTSTRAP_DOWN: return "down";
+    default: return "failed";
+    }
+}
+
+static void on_bootstrapped(int status, const struct quorlock_bootstrap_report *report, void *arg)
 {
     struct bootstrap *bootstrap = arg;
 
     for (size_t i = 0; i < report->n_nodes; i++) {
-        const struct quorlock_node_report *node = report->nodes[i];
+        const struct quorlock_bootstrap_node *node = report->nodes[i];
 
-        say("%s node=%s %s", node->state, node->node, node->error != NULL ? node->error : "");
+        say("%s node=%s %s", state_text(node->state), node->node, node->error != NULL ? node->error : "");
     }
     bootstrap->status = status;
     /* Without a client the loop has nothing left to do and ends. */

@@ -348,28 +348,48 @@ void on_loss(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
     copy_text(seen->text, loss->text);
 }
 
-void on_report(int status, const struct quorlock_report *report, void *arg)
+/* seen_call - note a callback with a report; false: the test has ended. */
+static bool seen_call(struct seen_report *seen, int status)
 {
-    struct seen_report *seen = arg;
-
-    if (fixture.ending) return;
+    if (fixture.ending) return false;
     assert_false(fixture.inside_call);
     seen->calls++;
     seen->status = status;
-    if (report == NULL) return;
+    return true;
+}
+
+void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
+{
+    struct seen_report *seen = arg;
+
+    if (!seen_call(seen, status)) return;
     seen->report = *report;
     copy_text(seen->holder, report->holder);
     for (size_t i = 0; i < report->n_nodes; i++) {
-        copy_text(seen->nodes[i].node, report->nodes[i]->node);
-        snprintf(seen->nodes[i].state, sizeof(seen->nodes[i].state), "%s", report->nodes[i]->state);
-        snprintf(seen->nodes[i].type, sizeof(seen->nodes[i].type), "%s",
-                 report->nodes[i]->type != NULL ? report->nodes[i]->type : "");
+        seen->nodes[i].state = report->nodes[i]->state;
         copy_text(seen->nodes[i].holder, report->nodes[i]->holder);
         copy_text(seen->nodes[i].error, report->nodes[i]->error);
-        seen->nodes[i].ttl_ms = report->nodes[i]->ttl_ms;
         seen->nodes[i].waiters = report->nodes[i]->waiters;
-        seen->nodes[i].broken = report->nodes[i]->broken;
         seen->nodes[i].n_holders = report->nodes[i]->n_holders;
+    }
+}
+
+void on_broken(int status, const struct quorlock_break_report *report, void *arg)
+{
+    struct seen_report *seen = arg;
+
+    if (!seen_call(seen, status)) return;
+    for (size_t i = 0; i < report->n_nodes; i++) seen->nodes[i].state = report->nodes[i]->state;
+}
+
+void on_bootstrapped(int status, const struct quorlock_bootstrap_report *report, void *arg)
+{
+    struct seen_report *seen = arg;
+
+    if (!seen_call(seen, status)) return;
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        seen->nodes[i].state = report->nodes[i]->state;
+        copy_text(seen->nodes[i].error, report->nodes[i]->error);
     }
 }
 
@@ -422,7 +442,7 @@ void fixture_inspect(quorlock_client *client, const char *key, struct seen_repor
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_client_inspect(client, key, on_report, seen), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect(client, key, on_inspected, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "inspect");
 }
@@ -436,7 +456,7 @@ void fixture_bootstrap(void)
 
     fixture.options.guard = QUORLOCK_GUARD_OFF;
     client = fixture_new_client(0);
-    assert_status(quorlock_client_bootstrap(client, &options, on_report, &seen), QUORLOCK_OK);
+    assert_status(quorlock_client_bootstrap(client, &options, on_bootstrapped, &seen), QUORLOCK_OK);
     await_count(&seen.calls, 1, GENEROUS_MS, "bootstrap");
     assert_status(seen.status, QUORLOCK_OK);
     fixture_close(client);
@@ -446,7 +466,7 @@ void fixture_break(quorlock_client *client, const char *key, struct seen_report 
 {
     memset(seen, 0, sizeof(*seen));
     fixture.inside_call = true;
-    assert_status(quorlock_client_break(client, key, NULL, on_report, seen), QUORLOCK_OK);
+    assert_status(quorlock_client_break(client, key, NULL, on_broken, seen), QUORLOCK_OK);
     fixture.inside_call = false;
     await_count(&seen->calls, 1, GENEROUS_MS, "break");
 }

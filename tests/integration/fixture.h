@@ -56,13 +56,13 @@ struct seen_loss {
 struct seen_report {
     int calls;
     int status;
-    struct quorlock_report report;
+    struct quorlock_inspect_report report; /* of an inspection; its holder is below */
     char holder[TEXT_SIZE];
     struct {
-        char node[TEXT_SIZE], state[32], type[32], holder[TEXT_SIZE], error[TEXT_SIZE];
-        int64_t ttl_ms, waiters;
+        int state; /* of the enum of that report */
+        char holder[TEXT_SIZE], error[TEXT_SIZE];
+        int64_t waiters;
         size_t n_holders;
-        int broken;
     } nodes[QUORLOCK_NODES_MAX];
 };
 
@@ -166,7 +166,9 @@ static inline struct quorlock_lock_options *fixture_options(struct quorlock_lock
 
 void on_result(quorlock_lock *, const struct quorlock_result *, void *seen);
 void on_loss(quorlock_lock *, const struct quorlock_loss *, void *seen);
-void on_report(int status, const struct quorlock_report *, void *seen);
+void on_inspected(int status, const struct quorlock_inspect_report *, void *seen);
+void on_broken(int status, const struct quorlock_break_report *, void *seen);
+void on_bootstrapped(int status, const struct quorlock_bootstrap_report *, void *seen);
 
 /* Start an operation, wait for its end, and return its status. */
 int fixture_acquire(quorlock_lock *, struct seen *);

@@ -42,15 +42,15 @@ static void inspect_and_break(quorlock_client *client, const char *key)
 {
     struct seen_report report = {.calls = 0};
 
-    if (started(quorlock_client_inspect(client, key, on_report, &report))) {
+    if (started(quorlock_client_inspect(client, key, on_inspected, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "inspect");
     }
     report.calls = 0;
-    if (started(quorlock_client_inspect_node(client, 0, key, on_report, &report))) {
+    if (started(quorlock_client_inspect_node(client, 0, key, on_inspected, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "inspect of a node");
     }
     report.calls = 0;
-    if (started(quorlock_client_break(client, key, "nobody", on_report, &report))) {
+    if (started(quorlock_client_break(client, key, "nobody", on_broken, &report))) {
         await_count(&report.calls, 1, GENEROUS_MS, "break");
     }
     assert_true(report.calls <= 1);
@@ -64,17 +64,17 @@ static void inspects_what_is_taken(quorlock_client *client)
     for (int k = 0; k < 2; k++) {
         struct seen_report report = {.calls = 0};
 
-        if (!started(quorlock_client_inspect(client, taken[k], on_report, &report))) continue;
+        if (!started(quorlock_client_inspect(client, taken[k], on_inspected, &report))) continue;
         await_count(&report.calls, 1, GENEROUS_MS, "inspect of a taken key");
         for (int i = 0; i < 2; i++) {
-            bool holds = report.nodes[i].n_holders == 1 || strcmp(report.nodes[i].state, "held") == 0;
+            bool holds = report.nodes[i].n_holders == 1 || report.nodes[i].state == QUORLOCK_INSPECT_HELD;
 
-            assert_true(holds || strcmp(report.nodes[i].state, "down") == 0);
+            assert_true(holds || report.nodes[i].state == QUORLOCK_INSPECT_DOWN);
         }
     }
 }
 
-static void on_listing(int status, const struct quorlock_listing *listing, void *arg)
+static void on_listing(int status, const struct quorlock_list_report *listing, void *arg)
 {
     bool listed = false;
 

@@ -100,7 +100,7 @@ struct slow_report {
     uint32_t order;
 };
 
-static void on_slow_report(int status, const struct quorlock_report *report, void *arg)
+static void on_slow_report(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct slow_report *slow = arg;
 

@@ -154,18 +154,18 @@ SERVERS_TEST(a_frozen_node_does_not_delay_the_report_of_another)
     assert_int_equal(other.nodes[0].waiters, 0);
     server_freeze(SERVER(0));
     memset(&other, 0, sizeof(other));
-    assert_status(quorlock_client_inspect_node(fixture.client, 0, "key", on_report, &frozen), QUORLOCK_OK);
-    assert_status(quorlock_client_inspect_node(fixture.client, 1, "key", on_report, &other), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect_node(fixture.client, 0, "key", on_inspected, &frozen), QUORLOCK_OK);
+    assert_status(quorlock_client_inspect_node(fixture.client, 1, "key", on_inspected, &other), QUORLOCK_OK);
     await_count(&other.calls, 1, GENEROUS_MS, "the report of the other node");
     assert_int_equal(frozen.calls, 0);
     assert_int_equal(other.status, QUORLOCK_OK);
     assert_int_equal(other.report.n_nodes, 1);
     assert_int_equal(other.report.quorum, 2);
     assert_int_equal(other.report.held, 0);
-    assert_string_equal(other.nodes[0].state, "held");
+    assert_int_equal(other.nodes[0].state, QUORLOCK_INSPECT_HELD);
     assert_string_equal(other.nodes[0].holder, "another");
     await_count(&frozen.calls, 1, GENEROUS_MS, "the report of the frozen node");
     assert_int_equal(frozen.status, QUORLOCK_ERR_NOQUORUM);
-    assert_string_equal(frozen.nodes[0].state, "down");
+    assert_int_equal(frozen.nodes[0].state, QUORLOCK_INSPECT_DOWN);
     server_thaw(SERVER(0));
 }

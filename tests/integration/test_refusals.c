@@ -171,21 +171,21 @@ CLIENT_TEST(bad_arguments_of_a_report)
 {
     struct seen_report report;
 
-    assert_status(quorlock_client_inspect(fixture.client, "", on_report, &report), QUORLOCK_ERR_INVAL);
-    assert_status(quorlock_client_inspect(fixture.client, NULL, on_report, &report), QUORLOCK_ERR_INVAL);
-    assert_status(quorlock_client_inspect_node(fixture.client, 0, "", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect(fixture.client, "", on_inspected, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect(fixture.client, NULL, on_inspected, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_inspect_node(fixture.client, 0, "", on_inspected, &report), QUORLOCK_ERR_INVAL);
     assert_status(quorlock_client_inspect_node(fixture.client, 0, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_status(quorlock_client_inspect_node(fixture.client, fixture.cluster.n, "key", on_report, &report),
+    assert_status(quorlock_client_inspect_node(fixture.client, fixture.cluster.n, "key", on_inspected, &report),
                   QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "counted from 0"));
-    assert_status(quorlock_client_break(fixture.client, "quorlock:guard", NULL, on_report, &report),
+    assert_status(quorlock_client_break(fixture.client, "quorlock:guard", NULL, on_broken, &report),
                   QUORLOCK_ERR_INVAL);
-    assert_status(quorlock_client_break(fixture.client, "key", "", on_report, &report), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_client_break(fixture.client, "key", "", on_broken, &report), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(quorlock_client_error(fixture.client), "owner: give the whole token of a holder"));
     assert_status(quorlock_client_list(fixture.client, NULL, NULL, NULL), QUORLOCK_ERR_INVAL);
 }
 
-static void on_closed_listing(int status, const struct quorlock_listing *listing, void *arg)
+static void on_closed_listing(int status, const struct quorlock_list_report *listing, void *arg)
 {
     assert_status(status, QUORLOCK_ERR_CLOSED);
     assert_int_equal(listing->answered, 0);

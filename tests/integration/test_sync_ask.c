@@ -11,22 +11,50 @@ struct reported {
     char holder[QUORLOCK_SYNC_TOKEN_SIZE];
 };
 
-static void read_report(int status, const struct quorlock_report *report, void *arg)
+/* In the thread that asks: renewals do not wait for it. */
+static void begin_reading(struct reported *reported, int status, size_t n_nodes)
+{
+    assert_true(pthread_equal(reported->thread, pthread_self()) != 0);
+    *reported =
+        (struct reported){.thread = pthread_self(), .calls = reported->calls + 1, .status = status, .nodes = n_nodes};
+}
+
+static void read_holders(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct reported *reported = arg;
 
-    /* In the thread that asks: renewals do not wait for it. */
-    assert_true(pthread_equal(reported->thread, pthread_self()) != 0);
-    *reported = (struct reported){.thread = pthread_self(),
-                                  .calls = reported->calls + 1,
-                                  .status = status,
-                                  .any = report->held,
-                                  .nodes = report->n_nodes};
+    begin_reading(reported, status, report->n_nodes);
+    reported->any = report->held;
+    snprintf(reported->holder, sizeof(reported->holder), "%s", report->holder != NULL ? report->holder : "");
+    for (size_t i = 0; i < report->n_nodes; i++) reported->held += report->nodes[i]->state == QUORLOCK_INSPECT_HELD;
+}
+
+static void read_broken(int status, const struct quorlock_break_report *report, void *arg)
+{
+    struct reported *reported = arg;
+
+    begin_reading(reported, status, report->n_nodes);
+    reported->any = report->held;
     snprintf(reported->holder, sizeof(reported->holder), "%s", report->holder != NULL ? report->holder : "");
     for (size_t i = 0; i < report->n_nodes; i++) {
-        reported->held += strcmp(report->nodes[i]->state, "held") == 0;
-        reported->broken += report->nodes[i]->broken != 0;
-        reported->bootstrapped += strcmp(report->nodes[i]->state, "bootstrapped") == 0;
+        const struct quorlock_break_node *node = report->nodes[i];
+
+        if (node->state != QUORLOCK_BREAK_BROKEN) continue;
+        reported->broken += strcmp(node->holder, report->holder) == 0 && strchr(node->node, ':') != NULL;
+    }
+}
+
+static void read_guards(int status, const struct quorlock_bootstrap_report *report, void *arg)
+{
+    struct reported *reported = arg;
+
+    begin_reading(reported, status, report->n_nodes);
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        const struct quorlock_bootstrap_node *node = report->nodes[i];
+
+        assert_non_null(strchr(node->node, ':'));
+        assert_int_equal(strncmp(node->guard, "2|3|", 4), 0);
+        reported->bootstrapped += node->state == QUORLOCK_BOOTSTRAP_WRITTEN;
     }
 }
 
@@ -36,20 +64,22 @@ BLOCKING_TEST(a_key_is_inspected_and_broken)
     struct quorlock_sync_result result = {.size = sizeof(result)};
     struct reported reported = {.thread = pthread_self()};
 
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_holders, &reported), QUORLOCK_OK);
     assert_int_equal(reported.any, 0);
     assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", read_holders, &reported), QUORLOCK_OK);
     assert_int_equal(reported.any, 1);
     assert_true(reported.held >= 2);
     assert_string_equal(reported.holder, result.token);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_broken, &reported), QUORLOCK_OK);
+    assert_int_equal(reported.any, 1);
+    assert_string_equal(reported.holder, result.token);
     assert_true(reported.broken >= 2);
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "", read_report, &reported), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "", read_holders, &reported), QUORLOCK_ERR_INVAL);
     assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_break(NULL, "key", NULL, read_report, &reported), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_client_break(NULL, "key", NULL, read_broken, &reported), QUORLOCK_ERR_INVAL);
     assert_int_equal(quorlock_sync_client_shutdown(sync_client), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_report, &reported), QUORLOCK_ERR_CLOSED);
+    assert_int_equal(quorlock_sync_client_break(sync_client, "key", NULL, read_broken, &reported), QUORLOCK_ERR_CLOSED);
     assert_int_equal(reported.calls, 3);
     quorlock_sync_lock_free(lock);
 }
@@ -60,12 +90,12 @@ BLOCKING_TEST(one_node_is_inspected)
     struct reported reported = {.thread = pthread_self()};
 
     server_do(SERVER(1), "SET key by-hand PX 60000");
-    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 1, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 1, "key", read_holders, &reported), QUORLOCK_OK);
     assert_int_equal(reported.nodes, 1);
     assert_int_equal(reported.held, 1);
-    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 0, "key", read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 0, "key", read_holders, &reported), QUORLOCK_OK);
     assert_int_equal(reported.held, 0);
-    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 3, "key", read_report, &reported),
+    assert_int_equal(quorlock_sync_client_inspect_node(sync_client, 3, "key", read_holders, &reported),
                      QUORLOCK_ERR_INVAL);
     assert_int_equal(reported.calls, 2);
 }
@@ -77,12 +107,12 @@ BLOCKING_TEST(nodes_are_bootstrapped)
     struct reported reported = {.thread = pthread_self()};
 
     assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, NULL, NULL), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_guards, &reported), QUORLOCK_OK);
     assert_int_equal(reported.bootstrapped, 3);
-    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_report, &reported), QUORLOCK_ERR_STATE);
+    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_guards, &reported), QUORLOCK_ERR_STATE);
     assert_int_equal(reported.status, QUORLOCK_ERR_STATE);
     options.if_needed = 1;
-    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_report, &reported), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_client_bootstrap(sync_client, &options, read_guards, &reported), QUORLOCK_OK);
     assert_int_equal(reported.bootstrapped, 0);
     assert_int_equal(reported.calls, 3);
 }
@@ -147,7 +177,7 @@ struct listed {
     size_t parts, locks, whole;
 };
 
-static void read_listing(int status, const struct quorlock_listing *listing, void *arg)
+static void read_listing(int status, const struct quorlock_list_report *listing, void *arg)
 {
     struct listed *listed = arg;
 

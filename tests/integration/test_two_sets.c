@@ -41,7 +41,7 @@ static void bootstrap(const char *const *addresses, size_t n, bool reconfigure, 
     client = client_of(addresses, n, QUORLOCK_GUARD_OFF);
     fixture.options.node_timeout_ms = 0;
     memset(ret, 0, sizeof(*ret));
-    assert_status(quorlock_client_bootstrap(client, &options, on_report, ret), QUORLOCK_OK);
+    assert_status(quorlock_client_bootstrap(client, &options, on_bootstrapped, ret), QUORLOCK_OK);
     await_count(&ret->calls, 1, GENEROUS_MS, "bootstrap");
     fixture_close(client);
 }
@@ -94,7 +94,9 @@ FIVE_TEST(a_right_that_is_missing)
     assert_status(report.status, QUORLOCK_ERR_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
-        assert_string_equal(report.nodes[i].state, i < 2 ? "error" : i < OLD ? "guarded" : "free");
+        assert_int_equal(report.nodes[i].state, i < 2     ? QUORLOCK_BOOTSTRAP_ERROR
+                                                : i < OLD ? QUORLOCK_BOOTSTRAP_GUARDED
+                                                          : QUORLOCK_BOOTSTRAP_FREE);
         if (i < 2) assert_contains(report.nodes[i].error, "NOPERM");
     }
     /* Nothing was written, so the old one works as before. */
@@ -123,7 +125,7 @@ FIVE_TEST(nothing_missing)
     old = idle_old(&client);
     bootstrap(fixture.cluster.addresses, NEW, true, &report);
     assert_status(report.status, QUORLOCK_OK);
-    for (int i = 0; i < NEW; i++) assert_string_equal(report.nodes[i].state, "bootstrapped");
+    for (int i = 0; i < NEW; i++) assert_int_equal(report.nodes[i].state, QUORLOCK_BOOTSTRAP_WRITTEN);
     /* It may have reconnected before the guards were written. */
     await(is_refused_for_five, old, GENEROUS_MS, "the old client learns of the five nodes");
     fixture_close(client);
@@ -147,7 +149,7 @@ FIVE_TEST(an_old_node_that_is_not_written)
     assert_status(report.status, QUORLOCK_ERR_NOQUORUM);
     assert_not_both(old);
     for (int i = 0; i < NEW; i++) {
-        assert_string_equal(report.nodes[i].state, i < 2 ? "error" : "closed");
+        assert_int_equal(report.nodes[i].state, i < 2 ? QUORLOCK_BOOTSTRAP_ERROR : QUORLOCK_BOOTSTRAP_CLOSED);
     }
     fixture_close(client);
     /* The same command once more completes it. */

@@ -134,7 +134,7 @@ static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void 
     ((struct user *)arg)->lost++;
 }
 
-static void on_report(int status, const struct quorlock_report *report, void *arg)
+static void on_report(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct user *user = arg;
 

@@ -56,9 +56,8 @@ void look(const quorlock_client_options &nodes)
     std::unique_ptr<event_base, Close> base(event_base_new());
     quorlock_client *client = nullptr;
     check(quorlock_client_new(&client, base.get(), &nodes, &error), error.text);
-    auto report = [](int status, const quorlock_report *said, void *arg) {
-        std::printf("%s: %s, %u answered\n", said->key, status == 0 && said->held == 0 ? "free" : "not free",
-                    said->answered);
+    auto report = [](int status, const quorlock_inspect_report *said, void *arg) {
+        std::printf("report: %s, %u answered\n", status == 0 && said->held == 0 ? "free" : "not free", said->answered);
         quorlock_client_close(static_cast<quorlock_client *>(arg), nullptr, nullptr);
     };
     check(quorlock_client_inspect(client, "report", report, client), quorlock_client_error(client));

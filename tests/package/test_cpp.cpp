@@ -104,7 +104,7 @@ lock_options of(quorlock::milliseconds lease, quorlock::milliseconds wait = quor
 /* Any client may delete a key by force. */
 void break_key(quorlock::client &client, const char *key)
 {
-    client.break_lock(key, [](const quorlock_report &) {});
+    client.break_lock(key, [](const quorlock_break_report &) {});
 }
 
 /* That it comes is what is tested; a test that hangs is ended by its limit. */
@@ -340,7 +340,7 @@ void a_late_unlock_ends_no_other_hold(const client_options &nodes)
     wait_until([&] { return lock.valid() == 0ms; });
     wait_until([&] { /* of another one */
                      bool held = false;
-                     client.inspect("late", [&](const quorlock_report &said) { held = said.held != 0; });
+                     client.inspect("late", [&](const quorlock_inspect_report &said) { held = said.held != 0; });
                      return held;
     });
     CHECK(lock.valid() == 0ms);
@@ -500,21 +500,22 @@ void reports_are_shown(const client_options &nodes)
     const std::string token = lock.granted().token;
     int seen = 0;
     client.break_lock(
-        "report", [&](const quorlock_report &said) { seen += said.held; }, "somebody else");
-    client.inspect("report", [&](const quorlock_report &said) { seen += said.held != 0 && said.holder == token; });
-    client.list("rep*", [&](const quorlock_listing &said) { seen += said.n_locks == 1; });
+        "report", [&](const quorlock_break_report &said) { seen += said.held; }, "somebody else");
+    client.inspect("report",
+                   [&](const quorlock_inspect_report &said) { seen += said.held != 0 && said.holder == token; });
+    client.list("rep*", [&](const quorlock_list_report &said) { seen += said.n_locks == 1; });
     CHECK(seen == 3);
     try {
-        client.inspect("report", [](const quorlock_report &) { throw std::runtime_error("mine"); });
+        client.inspect("report", [](const quorlock_inspect_report &) { throw std::runtime_error("mine"); });
         CHECK(false);
     } catch (const std::runtime_error &thrown) {
         CHECK(std::string(thrown.what()) == "mine");
     }
     std::error_code code;
     client.inspect(
-        "", [](const quorlock_report &) {}, code);
+        "", [](const quorlock_inspect_report &) {}, code);
     CHECK(code == QUORLOCK_ERR_INVAL);
-    CHECK(thrown_by([&] { client.list(std::string(99999, 'x'), [](const quorlock_listing &) {}); }) ==
+    CHECK(thrown_by([&] { client.list(std::string(99999, 'x'), [](const quorlock_list_report &) {}); }) ==
           QUORLOCK_ERR_INVAL);
     CHECK(thrown_by([&] { client.set_credentials("user", "no server has it"); }) == std::error_code());
 }
@@ -681,7 +682,8 @@ void callbacks_are_lambdas(const client_options &nodes)
                 CHECK(granted.status == 0);
                 said += "second ";
                 CHECK(quorlock_client_break(
-                          client.get(), "async", nullptr, [](int, const quorlock_report *, void *) {}, nullptr) == 0);
+                          client.get(), "async", nullptr, [](int, const quorlock_break_report *, void *) {}, nullptr) ==
+                      0);
             });
         });
         std::error_code code;

@@ -184,7 +184,10 @@ def check_structs(source, library, folder):
              (_library.Result, "quorlock_sync_result"), (_library.Event, "quorlock_event"),
              (_observer.Options, "quorlock_observer_options"),
              (_election.Options, "quorlock_candidate_options"), (_library.Holder, "quorlock_holder"),
-             (_library.NodeReport, "quorlock_node_report"), (_library.Report, "quorlock_report")]
+             (_library.InspectNode, "quorlock_inspect_node"), (_library.InspectReport, "quorlock_inspect_report"),
+             (_library.BreakNode, "quorlock_break_node"), (_library.BreakReport, "quorlock_break_report"),
+             (_library.Listed, "quorlock_listed"), (_library.ListNode, "quorlock_list_node"),
+             (_library.ListReport, "quorlock_list_report")]
     paths = pathlib.Path(source, "include", "quorlock").glob("*.h")
     headers = "".join(path.read_text(encoding="utf-8") for path in paths)
     wanted, lines = {}, []

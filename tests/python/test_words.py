@@ -81,7 +81,7 @@ class Words(test_python.PythonCase):
         self.assertNotIn("--", text)
 
     def test_a_key_is_inspected_and_broken(self):
-        self.assertEqual(self.client.inspect(self.key)[:4], (self.key, 2, 3, False))
+        self.assertEqual(self.client.inspect(self.key)[:3], (2, 3, False))
         lock = self.client.lock(self.key)
         with self.assertRaises(quorlock.Lost), lock:
             wait_for(lambda: all(node.state == "held" for node in self.client.inspect(self.key).nodes))
@@ -90,8 +90,8 @@ class Words(test_python.PythonCase):
             self.assertEqual({node.holder for node in report.nodes}, {lock.token})
             self.assertGreater(report.valid_ms, 0)
             report = self.client.break_lock(self.key, "another")
-            self.assertEqual([(node.broken, node.holder) for node in report.nodes], [(False, lock.token)] * 3)
-            self.assertEqual([node.broken for node in self.client.break_lock(self.key, lock.token).nodes], [True] * 3)
+            self.assertEqual([(node.state, node.holder) for node in report.nodes], [("held", lock.token)] * 3)
+            self.assertEqual([node.state for node in self.client.break_lock(self.key, lock.token).nodes], ["broken"] * 3)
             wait_for(lambda: lock.lost)
         self.assertFalse(self.client.inspect(self.key).held)
         with self.client.lock(self.key, permits=2) as permit:
@@ -198,8 +198,10 @@ class Words(test_python.PythonCase):
         numbers = numbers_of_headers()
         words = {"": {"ok": _errors.OK}, "ERR_": {"busy": _errors.BUSY, "state": _errors.STATE}, "POLICY_": _client.POLICIES,
                  "DIALECT_": _client.DIALECTS, "GUARD_": _client.GUARDS,
-                 "HOLDER_": {word: number for number, word in _report.KINDS.items()},
-                 "MODE_": {word: number for number, word in _report.MODES.items()},
+                 **{front: {word: number for number, word in table.items()}
+                    for front, table in (("HOLDER_", _report.KINDS), ("MODE_", _report.MODES),
+                                         ("INSPECT_", _report.INSPECT_STATES), ("BREAK_", _report.BREAK_STATES),
+                                         ("LIST_", _report.LIST_STATES))},
                  "EVENT_": {name: getattr(_events, name) for name in vars(_events)
                             if isinstance(getattr(_events, name), int) and name not in ("OK",)},
                  "LEADER_": {word: number for number, word in enumerate(_observer.STATES)}}
@@ -212,11 +214,13 @@ class Words(test_python.PythonCase):
             self.assertEqual((numbers["ERR_" + name], quorlock._library.status_name(number)), (number, name))
 
     def test_each_member_of_a_report_is_the_library_s(self):
-        for struct, read in ((_library.Holder, _report.read_holder), (_library.NodeReport, _report.read_node),
-                             (_library.Report, _report.read), (_library.Listed, _report.read_listed)):
+        for struct, read in ((_library.Holder, _report.read_holder), (_library.InspectNode, _report.read_inspect_node),
+                             (_library.InspectReport, _report.read_inspect), (_library.BreakNode, _report.read_break_node),
+                             (_library.BreakReport, _report.read_break), (_library.Listed, _report.read_listed),
+                             (_library.ListNode, _report.read_list_node)):
             made = filled(struct)
             for name, value in read(made)._asdict().items():
-                if name not in ("kind", "mode") and not isinstance(value, tuple):
+                if name not in ("kind", "mode", "state") and not isinstance(value, tuple):
                     given = getattr(made, name)
                     self.assertEqual(value, given.decode() if isinstance(given, bytes) else type(value)(given), (struct, name))
 

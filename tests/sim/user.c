@@ -623,50 +623,77 @@ void user_free(struct actor *actor)
 /* ---- reports ---- */
 
 /* Slots by number, then readers, then those that wait, each with its name. */
-static void check_holders(struct world *world, const struct quorlock_report *report)
+static void check_holders(struct world *world, size_t index, const struct quorlock_holder *const *holders,
+                          size_t n_holders)
 {
-    for (size_t i = 0; report != NULL && i < report->n_nodes; i++) {
-        const struct quorlock_node_report *node = report->nodes[i];
-        uint64_t before = 0;
+    uint64_t before = 0;
 
-        for (size_t k = 0; k < node->n_holders; k++) {
-            const struct quorlock_holder *holder = node->holders[k];
-            uint64_t place = (uint64_t)holder->kind << 32 | holder->slot;
+    for (size_t k = 0; k < n_holders; k++) {
+        const struct quorlock_holder *holder = holders[k];
+        uint64_t place = (uint64_t)holder->kind << 32 | holder->slot;
 
-            if (place < before || holder->kind < QUORLOCK_HOLDER_SLOT || holder->kind > QUORLOCK_HOLDER_WAITS ||
-                holder->holder == NULL || holder->slot >= QUORLOCK_PERMITS_MAX) {
-                judge_violated(world, UNEXPLAINED, "holder %zu of node %zu is reported as kind %d, slot %u", k, i,
-                               holder->kind, holder->slot);
-                return;
-            }
-            TRACE(world, "           node %zu: %s, kind %d, slot %u, for %lld ms", i, holder->holder, holder->kind,
-                  holder->slot, (long long)holder->ttl_ms);
-            world->totals->of[TOTAL_HOLDERS]++;
-            before = place;
+        if (place < before || holder->kind < QUORLOCK_HOLDER_SLOT || holder->kind > QUORLOCK_HOLDER_WAITS ||
+            holder->holder == NULL || holder->slot >= QUORLOCK_PERMITS_MAX) {
+            judge_violated(world, UNEXPLAINED, "holder %zu of node %zu is reported as kind %d, slot %u", k, index,
+                           holder->kind, holder->slot);
+            return;
         }
+        TRACE(world, "           node %zu: %s, kind %d, slot %u, for %lld ms", index, holder->holder, holder->kind,
+              holder->slot, (long long)holder->ttl_ms);
+        world->totals->of[TOTAL_HOLDERS]++;
+        before = place;
     }
 }
 
-static void on_report(int status, const struct quorlock_report *report, void *arg)
+/* reported - note a report; false: nobody waits for it any more. */
+static bool reported(struct promise *promise, int status)
+{
+    struct world *world = promise->world;
+
+    if (!user_kept(promise)) return false;
+    TRACE(world, "client %u > %s: %s", promise->client, trace_promise((enum promise_kind)promise->kind),
+          quorlock_status_name(status));
+    world_mix(world, (uint64_t)status);
+    return true;
+}
+
+static void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct promise *promise = arg;
     struct world *world = promise->world;
-    enum promise_kind kind = (enum promise_kind)promise->kind;
 
-    if (!user_kept(promise)) return;
-    TRACE(world, "client %u > %s: %s, %u answered", promise->client, trace_promise(kind), quorlock_status_name(status),
-          report != NULL ? report->answered : 0);
-    world_mix(world, (uint64_t)status);
-    check_holders(world, report);
+    if (!reported(promise, status)) return;
+    for (size_t i = 0; i < report->n_nodes; i++)
+        check_holders(world, i, report->nodes[i]->holders, report->nodes[i]->n_holders);
     judge_ended(promise, status);
-    world->totals->of[TOTAL_INSPECTED] += kind == PROMISE_INSPECT && status == QUORLOCK_OK;
-    world->totals->of[TOTAL_BROKEN] += kind == PROMISE_BREAK && status == QUORLOCK_OK;
-    if (kind == PROMISE_BOOTSTRAP && status == QUORLOCK_OK) {
-        world->bootstraps = world->bootstraps_after_heal;
-        world->bootstraps_after_heal = false;
-        membership_changed(world);
-        world->totals->of[promise->flood == 1 ? TOTAL_RECONFIGURED : TOTAL_BOOTSTRAPPED]++;
-    }
+    world->totals->of[TOTAL_INSPECTED] += status == QUORLOCK_OK;
+}
+
+static void on_broken(int status, const struct quorlock_break_report *report, void *arg)
+{
+    struct promise *promise = arg;
+    struct world *world = promise->world;
+
+    if (!reported(promise, status)) return;
+    for (size_t i = 0; i < report->n_nodes; i++)
+        check_holders(world, i, report->nodes[i]->holders, report->nodes[i]->n_holders);
+    judge_ended(promise, status);
+    world->totals->of[TOTAL_BROKEN] += status == QUORLOCK_OK;
+}
+
+static void on_bootstrapped(int status, const struct quorlock_bootstrap_report *report, void *arg)
+{
+    struct promise *promise = arg;
+    struct world *world = promise->world;
+
+    (void)report;
+    if (!reported(promise, status)) return;
+    judge_ended(promise, status);
+    if (status != QUORLOCK_OK) return;
+    world->bootstraps = world->bootstraps_after_heal;
+    world->bootstraps_after_heal = false;
+    membership_changed(world);
+    world->totals->of[promise->flood == 1 ? TOTAL_RECONFIGURED : TOTAL_BOOTSTRAPPED]++;
 }
 
 static void on_examination(int status, const struct quorlock_doctor_report *examination, void *arg)
@@ -699,12 +726,16 @@ static int ask(struct user_client *client, enum promise_kind kind, uint32_t key,
     if (promise == NULL) return QUORLOCK_ERR_NOMEM;
     promise->flood = reconfigure;
     switch (kind) {
-    case PROMISE_INSPECT: status = quorlock_client_inspect(client->client, world->keys[key], on_report, promise); break;
+    case PROMISE_INSPECT:
+        status = quorlock_client_inspect(client->client, world->keys[key], on_inspected, promise);
+        break;
     case PROMISE_BREAK:
-        status = quorlock_client_break(client->client, world->keys[key], NULL, on_report, promise);
+        status = quorlock_client_break(client->client, world->keys[key], NULL, on_broken, promise);
         break;
     case PROMISE_EXAMINE: status = quorlock_client_doctor(client->client, on_examination, promise); break;
-    case PROMISE_BOOTSTRAP: status = quorlock_client_bootstrap(client->client, &options, on_report, promise); break;
+    case PROMISE_BOOTSTRAP:
+        status = quorlock_client_bootstrap(client->client, &options, on_bootstrapped, promise);
+        break;
     default: break;
     }
     TRACE(world, "client %u < %s: %s", client->index, trace_promise(kind), quorlock_status_name(status));

@@ -75,7 +75,9 @@ TEST(a_node_is_down_where_it_cannot_be_asked)
     for (int fault = FAULT_NONE; fault < FAULTS; fault++) {
         bool down = fault == FAULT_UNREACHABLE || fault == FAULT_TIMEOUT || fault == FAULT_LOGIN;
 
-        assert_string_equal(listed_state((enum fault)fault), fault == FAULT_NONE ? "listed" : down ? "down" : "error");
+        assert_int_equal(listed_state((enum fault)fault), fault == FAULT_NONE ? QUORLOCK_LIST_LISTED
+                                                          : down              ? QUORLOCK_LIST_DOWN
+                                                                              : QUORLOCK_LIST_ERROR);
     }
 }
 

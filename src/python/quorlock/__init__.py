@@ -29,16 +29,16 @@ from ._library import RENEW_NEVER
 from ._lock import Detached, Lock, LockOptions
 from ._native import RLock
 from ._observer import Leader, Observer
-from ._report import Holder, Listed, Listing, NodeReport, Report
+from ._report import BreakNode, BreakReport, Holder, InspectNode, InspectReport, Listed, ListNode, ListReport
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RENEW_NEVER", "Canceled", "Candidate", "CandidateOptions", "Client", "ClientOptions", "Closed",
-           "Detached", "Error", "Foreign", "Held", "Holder", "Invalid", "Leader", "Listed", "Listing", "Lock", "LockOptions",
-           "Lost", "NoQuorum", "NodeReport", "Observer", "Protocol", "Report", "TimedOut", "Unauthorized", "__version__",
-           "configure", "lock"]
+__all__ = ["RENEW_NEVER", "BreakNode", "BreakReport", "Canceled", "Candidate", "CandidateOptions", "Client",
+           "ClientOptions", "Closed", "Detached", "Error", "Foreign", "Held", "Holder", "InspectNode", "InspectReport",
+           "Invalid", "Leader", "ListNode", "ListReport", "Listed", "Lock", "LockOptions", "Lost", "NoQuorum", "Observer",
+           "Protocol", "TimedOut", "Unauthorized", "__version__", "configure", "lock"]
 
 _guard = RLock()
 _default: Optional[Client] = None

@@ -12,6 +12,7 @@ from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_voi
 from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
 
 from . import _library
+from . import _report
 from ._arguments import Text, choose, encode, fill
 from ._connection import CLIENTS, CLOSE, ENDS, Connection, begin_events, look_for_fork
 from ._credentials import Login, asks, of_file, read_file
@@ -20,7 +21,7 @@ from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
 from ._lock import Lock, LockOptions
 from ._observer import Leader, Observer
-from ._report import Listing, Report, ask, ask_for_all
+from ._report import BreakReport, InspectReport, ListReport
 from ._waiting import Waiting, cooperatively
 from ._words import as_python
 
@@ -236,23 +237,23 @@ class Client(Connection):
         """Observe who leads the election `name`, now and at every change."""
         return Observer(self, name, on_change, poll_ms=poll_ms)
 
-    def inspect(self, key: Text) -> Report:
+    def inspect(self, key: Text) -> InspectReport:
         """Ask every node who holds the key. Nothing is written."""
-        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_inspect", key))
+        found: InspectReport = cooperatively(lambda: _report.inspect(self, key))
         return found
 
-    def list_locks(self, pattern: Text = "*") -> Listing:
+    def list_locks(self, pattern: Text = "*") -> ListReport:
         """Find the locks whose keys match the pattern, a glob as of SCAN MATCH. Nothing is written."""
-        found: Listing = cooperatively(lambda: ask_for_all(self, pattern))
+        found: ListReport = cooperatively(lambda: _report.ask_for_all(self, pattern))
         return found
 
-    def break_lock(self, key: Text, owner: Optional[Text] = None) -> Report:
+    def break_lock(self, key: Text, owner: Optional[Text] = None) -> BreakReport:
         """Delete the key on all nodes, whoever holds it; the holder notices at its next renewal at the latest.
 
-        With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report,
-        `broken` marks the nodes where a key was deleted."""
+        With `owner`, the whole token of a holder as inspect() shows it, delete only what that one holds. In the report
+        the nodes where a key was deleted have the state "broken"."""
         whose = None if owner is None else encode(owner, "the owner")
-        found: Report = cooperatively(lambda: ask(self, "quorlock_sync_client_break", key, whose))
+        found: BreakReport = cooperatively(lambda: _report.break_lock(self, key, whose))
         return found
 
     def metrics(self) -> str:

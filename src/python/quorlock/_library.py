@@ -44,19 +44,31 @@ class Holder(ctypes.Structure):
                 ("shared", c_int), ("place", c_uint32)]
 
 
-class NodeReport(ctypes.Structure):
-    """struct quorlock_node_report"""
-    _fields_ = [("node", c_char_p), ("state", c_char_p), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
-                ("latency_us", c_uint32), ("broken", c_int), ("count", c_uint32), ("fence", c_uint64),
-                ("quarantine_ms", c_int64), ("type", c_char_p), ("waiters", c_int64), ("permits", c_uint32),
-                ("holders", POINTER(POINTER(Holder))), ("n_holders", c_size_t), ("quarantine", c_int),
-                ("quarantine_why", c_char_p)]
+class InspectNode(ctypes.Structure):
+    """struct quorlock_inspect_node"""
+    _fields_ = [("node", c_char_p), ("state", c_int), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
+                ("latency_us", c_uint32), ("count", c_uint32), ("fence", c_uint64), ("type", c_char_p), ("permits", c_uint32),
+                ("holders", POINTER(POINTER(Holder))), ("n_holders", c_size_t), ("waiters", c_int64),
+                ("quarantine_ms", c_int64), ("quarantine", c_int), ("quarantine_why", c_char_p)]
 
 
-class Report(ctypes.Structure):
-    """struct quorlock_report"""
-    _fields_ = [("key", c_char_p), ("quorum", c_uint32), ("held", c_int), ("holder", c_char_p), ("valid_ms", c_uint32),
-                ("answered", c_uint32), ("nodes", POINTER(POINTER(NodeReport))), ("n_nodes", c_size_t)]
+class InspectReport(ctypes.Structure):
+    """struct quorlock_inspect_report"""
+    _fields_ = [("quorum", c_uint32), ("answered", c_uint32), ("held", c_int), ("holder", c_char_p), ("valid_ms", c_uint32),
+                ("nodes", POINTER(POINTER(InspectNode))), ("n_nodes", c_size_t)]
+
+
+class BreakNode(ctypes.Structure):
+    """struct quorlock_break_node"""
+    _fields_ = [("node", c_char_p), ("state", c_int), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
+                ("latency_us", c_uint32), ("type", c_char_p), ("permits", c_uint32), ("holders", POINTER(POINTER(Holder))),
+                ("n_holders", c_size_t)]
+
+
+class BreakReport(ctypes.Structure):
+    """struct quorlock_break_report"""
+    _fields_ = [("quorum", c_uint32), ("held", c_int), ("holder", c_char_p), ("valid_ms", c_uint32),
+                ("nodes", POINTER(POINTER(BreakNode))), ("n_nodes", c_size_t)]
 
 
 class Event(ctypes.Structure):
@@ -68,7 +80,8 @@ class Event(ctypes.Structure):
                 ("n_dropped", c_uint64), ("text", c_char * EVENT_TEXT_SIZE), ("token", c_char * TOKEN_SIZE)]
 
 
-ReportCallback = CFUNCTYPE(None, c_int, POINTER(Report), c_void_p)
+InspectCallback = CFUNCTYPE(None, c_int, POINTER(InspectReport), c_void_p)
+BreakCallback = CFUNCTYPE(None, c_int, POINTER(BreakReport), c_void_p)
 
 class Listed(ctypes.Structure):
     """struct quorlock_listed"""
@@ -76,13 +89,18 @@ class Listed(ctypes.Structure):
                 ("readers", c_uint32), ("permits", c_uint32), ("slot", c_uint32)]
 
 
-class Listing(ctypes.Structure):
-    """struct quorlock_listing"""
+class ListNode(ctypes.Structure):
+    """struct quorlock_list_node"""
+    _fields_ = [("node", c_char_p), ("state", c_int), ("error", c_char_p)]
+
+
+class ListReport(ctypes.Structure):
+    """struct quorlock_list_report"""
     _fields_ = [("more", c_int), ("quorum", c_uint32), ("answered", c_uint32), ("locks", POINTER(POINTER(Listed))),
-                ("n_locks", c_size_t), ("nodes", POINTER(POINTER(NodeReport))), ("n_nodes", c_size_t)]
+                ("n_locks", c_size_t), ("nodes", POINTER(POINTER(ListNode))), ("n_nodes", c_size_t)]
 
 
-ListCallback = CFUNCTYPE(None, c_int, POINTER(Listing), c_void_p)
+ListCallback = CFUNCTYPE(None, c_int, POINTER(ListReport), c_void_p)
 
 OPTIONS = c_void_p  # a struct of options; each stands in the module whose arguments set it
 
@@ -100,9 +118,9 @@ FUNCTIONS = {
     "quorlock_sync_client_close": (c_int, c_void_p),
     "quorlock_sync_client_set_credentials": (c_int, c_void_p, c_char_p, c_char_p),
     "quorlock_sync_client_metrics": (c_int, c_void_p, c_void_p, c_char_p, c_size_t, POINTER(c_size_t)),
-    "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, InspectCallback, c_void_p),
     "quorlock_sync_client_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
-    "quorlock_sync_client_break": (c_int, c_void_p, c_char_p, c_char_p, ReportCallback, c_void_p),
+    "quorlock_sync_client_break": (c_int, c_void_p, c_char_p, c_char_p, BreakCallback, c_void_p),
     "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS,
                               POINTER(Error)),
     "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),

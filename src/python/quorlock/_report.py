@@ -10,6 +10,9 @@ from ._errors import AUTH, NOQUORUM, OK, error
 from ._library import library
 
 KINDS = {1: "slot", 2: "reader", 3: "waits"}
+INSPECT_STATES = {0: "down", 1: "error", 2: "free", 3: "held", 4: "foreign"}
+BREAK_STATES = {**INSPECT_STATES, 5: "broken"}
+LIST_STATES = {0: "down", 1: "error", 2: "listed"}
 MODES = {1: "exclusive", 2: "shared", 3: "permit"}
 
 
@@ -24,14 +27,13 @@ class Holder(NamedTuple):
     place: int
 
 
-class NodeReport(NamedTuple):
-    """The answer of a node, as struct quorlock_node_report. state: "free", "held", "foreign", "down" or "error"."""
+class InspectNode(NamedTuple):
+    """What a node has, as struct quorlock_inspect_node. state: "free", "held", "foreign", "down" or "error"."""
     node: str
     state: str
     holder: Optional[str]
     error: Optional[str]
     ttl_ms: int
-    broken: bool
     fence: int
     quarantine_ms: int
     waiters: int
@@ -39,15 +41,35 @@ class NodeReport(NamedTuple):
     holders: Tuple[Holder, ...]
 
 
-class Report(NamedTuple):
-    """The answers of all nodes, as struct quorlock_report. If `answered` is below `quorum`, `held` means nothing."""
-    key: str
+class InspectReport(NamedTuple):
+    """What all nodes have, as struct quorlock_inspect_report. If `answered` is below `quorum`, `held` means nothing."""
     quorum: int
     answered: int
     held: bool
     holder: Optional[str]
     valid_ms: int
-    nodes: Tuple[NodeReport, ...]
+    nodes: Tuple[InspectNode, ...]
+
+
+class BreakNode(NamedTuple):
+    """What became of a key on a node, as struct quorlock_break_node. state: "broken"; or, if it stays, "free", "held",
+    "foreign", "down" or "error". The other members tell what was there before."""
+    node: str
+    state: str
+    holder: Optional[str]
+    error: Optional[str]
+    ttl_ms: int
+    permits: int
+    holders: Tuple[Holder, ...]
+
+
+class BreakReport(NamedTuple):
+    """What all nodes had before, as struct quorlock_break_report."""
+    quorum: int
+    held: bool
+    holder: Optional[str]
+    valid_ms: int
+    nodes: Tuple[BreakNode, ...]
 
 
 class Listed(NamedTuple):
@@ -62,14 +84,21 @@ class Listed(NamedTuple):
     slot: int
 
 
-class Listing(NamedTuple):
-    """All locks that were found, as struct quorlock_listing. If `answered` is below `quorum`, some may be missing.
+class ListNode(NamedTuple):
+    """How far the search of a node came, as struct quorlock_list_node. state: "listed", "down" or "error"."""
+    node: str
+    state: str
+    error: Optional[str]
 
-    A lock on fewer nodes than `quorum` is not held. The state of a node is "listed", "down" or "error"."""
+
+class ListReport(NamedTuple):
+    """All locks that were found, as struct quorlock_list_report. If `answered` is below `quorum`, some may be missing.
+
+    A lock on fewer nodes than `quorum` is not held."""
     quorum: int
     answered: int
     locks: Tuple[Listed, ...]
-    nodes: Tuple[NodeReport, ...]
+    nodes: Tuple[ListNode, ...]
 
 
 def text_of(text: Optional[bytes]) -> Optional[str]:
@@ -81,16 +110,33 @@ def read_holder(one: Any) -> Holder:
                   one.place)
 
 
-def read_node(one: Any) -> NodeReport:
-    holders = tuple(read_holder(one.holders[i].contents) for i in range(one.n_holders))
-    return NodeReport(text_of(one.node) or "", text_of(one.state) or "", text_of(one.holder), text_of(one.error), one.ttl_ms,
-                      bool(one.broken), one.fence, one.quarantine_ms, one.waiters, one.permits, holders)
+def read_holders(node: Any) -> Tuple[Holder, ...]:
+    return tuple(read_holder(node.holders[i].contents) for i in range(node.n_holders))
 
 
-def read(report: Any) -> Report:
-    nodes = tuple(read_node(report.nodes[i].contents) for i in range(report.n_nodes))
-    return Report(text_of(report.key) or "", report.quorum, report.answered, bool(report.held), text_of(report.holder),
-                  report.valid_ms, nodes)
+def read_inspect_node(one: Any) -> InspectNode:
+    return InspectNode(text_of(one.node) or "", INSPECT_STATES.get(one.state, "unknown"), text_of(one.holder),
+                       text_of(one.error), one.ttl_ms, one.fence, one.quarantine_ms, one.waiters, one.permits,
+                       read_holders(one))
+
+
+def read_inspect(report: Any) -> InspectReport:
+    nodes = tuple(read_inspect_node(report.nodes[i].contents) for i in range(report.n_nodes))
+    return InspectReport(report.quorum, report.answered, bool(report.held), text_of(report.holder), report.valid_ms, nodes)
+
+
+def read_break_node(one: Any) -> BreakNode:
+    return BreakNode(text_of(one.node) or "", BREAK_STATES.get(one.state, "unknown"), text_of(one.holder), text_of(one.error),
+                     one.ttl_ms, one.permits, read_holders(one))
+
+
+def read_break(report: Any) -> BreakReport:
+    nodes = tuple(read_break_node(report.nodes[i].contents) for i in range(report.n_nodes))
+    return BreakReport(report.quorum, bool(report.held), text_of(report.holder), report.valid_ms, nodes)
+
+
+def read_list_node(one: Any) -> ListNode:
+    return ListNode(text_of(one.node) or "", LIST_STATES.get(one.state, "unknown"), text_of(one.error))
 
 
 def read_listed(one: Any) -> Listed:
@@ -117,26 +163,35 @@ def call(client: Connection, function: str, text: bytes, take: Callable[[Any], N
     return status
 
 
-def ask(client: Connection, function: str, key: Text, *more: Optional[bytes]) -> Report:
+def ask(client: Connection, function: str, key: Text, read: Callable[[Any], Any], callback: Any, *more: Optional[bytes]) -> Any:
     """Return a copy of the report of that function, which is valid only during its callback."""
-    found: List[Report] = []
-    status = call(client, function, encode(key, "the key"), lambda report: found.append(read(report)),
-                  _library.ReportCallback, *more)
+    found: List[Any] = []
+    status = call(client, function, encode(key, "the key"), lambda report: found.append(read(report)), callback, *more)
     if status not in (OK, NOQUORUM, AUTH) or not found:
         raise error(status, library.quorlock_status_text(status).decode())
     return found[0]
 
 
-def ask_for_all(client: Connection, pattern: Text) -> Listing:
+def inspect(client: Connection, key: Text) -> InspectReport:
+    found: InspectReport = ask(client, "quorlock_sync_client_inspect", key, read_inspect, _library.InspectCallback)
+    return found
+
+
+def break_lock(client: Connection, key: Text, owner: Optional[bytes]) -> BreakReport:
+    found: BreakReport = ask(client, "quorlock_sync_client_break", key, read_break, _library.BreakCallback, owner)
+    return found
+
+
+def ask_for_all(client: Connection, pattern: Text) -> ListReport:
     """Return a copy of all parts of a list."""
     locks: List[Listed] = []
-    last: List[Listing] = []
+    last: List[ListReport] = []
 
     def take(part: Any) -> None:
         locks.extend(read_listed(part.locks[i].contents) for i in range(part.n_locks))
         if not part.more:
-            nodes = tuple(read_node(part.nodes[i].contents) for i in range(part.n_nodes))
-            last.append(Listing(part.quorum, part.answered, tuple(locks), nodes))
+            nodes = tuple(read_list_node(part.nodes[i].contents) for i in range(part.n_nodes))
+            last.append(ListReport(part.quorum, part.answered, tuple(locks), nodes))
 
     status = call(client, "quorlock_sync_client_list", encode(pattern, "the pattern"), take, _library.ListCallback)
     if status not in (OK, NOQUORUM, AUTH) or not last:

@@ -421,13 +421,22 @@ static void tell(struct asked *asked, size_t n_nodes)
     asked->unlike += n_nodes != SERVERS || asked->thread != turns_self();
 }
 
-static void on_report(int status, const struct quorlock_report *report, void *arg)
+static void on_inspected(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     struct asked *asked = arg;
 
     (void)status;
     /* A question to one node has a report of one. */
     tell(asked, report->n_nodes == 1 ? SERVERS : report->n_nodes);
+    for (size_t i = 0; i < report->n_nodes; i++) asked->unlike += strncmp(report->nodes[i]->node, "10.0.0.", 7) != 0;
+}
+
+static void on_bootstrapped(int status, const struct quorlock_bootstrap_report *report, void *arg)
+{
+    struct asked *asked = arg;
+
+    (void)status;
+    tell(asked, report->n_nodes);
     for (size_t i = 0; i < report->n_nodes; i++) asked->unlike += strncmp(report->nodes[i]->node, "10.0.0.", 7) != 0;
 }
 
@@ -451,9 +460,9 @@ static void ask_nodes(void)
     int status;
 
     switch (turns_between(0, 3)) {
-    case 0: status = quorlock_sync_client_inspect(f.sync, "a", on_report, &asked); break;
-    case 1: status = quorlock_sync_client_inspect_node(f.sync, turns_between(0, 2), "a", on_report, &asked); break;
-    case 2: status = quorlock_sync_client_bootstrap(f.sync, &options, on_report, &asked); break;
+    case 0: status = quorlock_sync_client_inspect(f.sync, "a", on_inspected, &asked); break;
+    case 1: status = quorlock_sync_client_inspect_node(f.sync, turns_between(0, 2), "a", on_inspected, &asked); break;
+    case 2: status = quorlock_sync_client_bootstrap(f.sync, &options, on_bootstrapped, &asked); break;
     default: status = quorlock_sync_client_doctor(f.sync, on_examination, &asked);
     }
     expect("ask", status, false, shut);
