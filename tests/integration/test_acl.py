@@ -258,6 +258,7 @@ class Acl(Bootstrapped):
         wait_for(lambda: all(server.ask("PUBSUB", "NUMSUB", channel)[1] > 0 for server in SERVERS))
         self.assertIn("job:e", self.quorlock("ls", env=env)[1])
         self.assertRegex(self.quorlock("inspect", "job:e", env=env)[1], r" fence +waiting (?s:.*) \d{16} +2 ")
+        self.quorlock("bootstrap", "--yes", env=env)
         self.assertEqual(denied(), set())
         leaders[0].terminate()
         self.wait_file("up1", leaders[1])

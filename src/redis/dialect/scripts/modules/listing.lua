@@ -42,7 +42,7 @@ end
 local function look_around(keys, explains)
   local highest = 0
   for i = 1, #keys do
-    local counter = redis.pcall('GET', name_of('quorlock:fence:', keys[i]))
+    local counter = keys[i] ~= 'quorlock:guard' and redis.pcall('GET', name_of('quorlock:fence:', keys[i]))
     counter = type(counter) == 'string' and string.match(counter, '^%d+$') or 0
     highest = math.max(highest, tonumber(counter))
   end
