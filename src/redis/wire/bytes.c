@@ -187,8 +187,7 @@ void bytes_inserted(struct bytes *bytes, const char *text, size_t length, size_t
 
     assert(at <= length);
     if (to == NULL) return;
-    memcpy(to, text, at);
-    memcpy(to + at, inserted, more);
+    (void)bytes_put(to, at + more, "", text, at, inserted);
     memcpy(to + at + more, text + at, length - at);
 }
 
