@@ -48,10 +48,9 @@ static void counted_release(void *arg, void *block)
     free(block);
 }
 
-struct quorlock_allocator counted_hooks(struct counted *counted)
+struct alloc_hooks counted_hooks(struct counted *counted)
 {
-    return (struct quorlock_allocator){sizeof(struct quorlock_allocator), counted_allocate, counted_reallocate,
-                                       counted_release, counted};
+    return (struct alloc_hooks){counted_allocate, counted_reallocate, counted_release, counted};
 }
 
 void assert_contains(const char *text, const char *part)

@@ -63,7 +63,7 @@ struct counted {
 };
 
 /* counted_hooks - nothing fails where until_failure is negative. */
-struct quorlock_allocator counted_hooks(struct counted *);
+struct alloc_hooks counted_hooks(struct counted *);
 
 /* Plain malloc. */
 extern struct alloc memory;

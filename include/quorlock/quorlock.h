@@ -108,16 +108,6 @@ struct quorlock_error {
 #define QUORLOCK_LIST_MAX             1000000u /* locks that quorlock_client_list() finds */
 #define QUORLOCK_SHARED_ALL           UINT64_MAX
 
-/* All three functions or none. They get `arg`, obey the rules of malloc, realloc and free, and are called in the
- * client's thread only. libevent, OpenSSL and the adapters of other loops do not use them. */
-struct quorlock_allocator {
-    size_t size;
-    void *(*allocate)(void *arg, size_t size);
-    void *(*reallocate)(void *arg, void *block, size_t size);
-    void (*release)(void *arg, void *block);
-    void *arg;
-};
-
 /* quorlock_log_cb - get one line of the log, without newline and without passwords. It runs from the loop, before the
  * callback that the line explains. */
 typedef void (*quorlock_log_cb)(int level, const char *text, void *arg);
@@ -158,7 +148,6 @@ struct quorlock_client_options {
     const char *owner_label;   /* readable front of owner tokens; default none; plain dialect only */
     const char *set_name;      /* name of this set of nodes; default: a hash of the sorted addresses */
     int allow_eviction;        /* not 0: use nodes that may evict keys, and only warn */
-    const struct quorlock_allocator *allocator; /* NULL: malloc, realloc, free */
     quorlock_log_cb log;
     void *log_arg;
     const char *user, *password; /* for nodes whose address has neither; NULL or "": none */
@@ -167,7 +156,6 @@ struct quorlock_client_options {
     const char *tls_cert; /* our certificate and those between it and its CA, for servers that ask for one */
     const char *tls_key;  /* its key, without a passphrase; default: in the file tls_cert */
     const char *tls_name; /* the name in the certificates of the servers; default: the host of each address */
-    uint64_t buggify;     /* a seed for injected faults, see quorlock(7); default: as in the environment */
     quorlock_credentials_cb credentials; /* asked before each login; default: user and password above */
     void *credentials_arg;
     uint32_t connect_timeout_ms; /* lookup, connect and handshake; default 3000, or node_timeout_ms if more */

@@ -17,7 +17,6 @@
  * valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics,
  * metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function `credentials` must not
  * call the library.
- * - Memory hooks are called in the loop's thread, and in the thread that opens. sync.h itself uses malloc.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
  * callback.

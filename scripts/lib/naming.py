@@ -2,7 +2,7 @@
 """naming.py FILE... - do the names of the public headers follow the rules by which they are frozen?
 
 A function is quorlock_NOUN_VERB. No two enums have one prefix. Each type of a callback has a name, and gets its argument
-last. The table of an event loop, loop.h, and that of an allocator are the caller's, and have other rules.
+last. The table of an event loop, loop.h, is the caller's, and has other rules.
 
 Prints a finding a line, and exits with 1 if there is one.
 """
@@ -44,8 +44,6 @@ def check(path, prefixes):
                 yield found(enum.start(), f"the names of enum {enum[1]} begin with {front}, as those of enum {of} do; rename them")
         prefixes[front] = enum[1]
     for pointer in re.finditer(r"^( *)(typedef )?[^;{}\n]*\(\*\s*(\w+)\)\(([^;]*?)\)[;,]", text, re.M):
-        if text.rfind("struct quorlock_allocator {", 0, pointer.start()) > text.rfind("\n};", 0, pointer.start()):
-            continue
         if not pointer[2]:
             yield found(pointer.start(3), f"the type of {pointer[3]} has no name; write a typedef ..._cb")
         elif not pointer[3].endswith("_cb") or not re.search(r"void \*arg$", pointer[4]):

@@ -120,9 +120,8 @@ static int client_build(struct quorlock_client *client, struct quorlock_error *e
     return 0;
 }
 
-/* client_make - make a client; `buggify` is the seed if the options have none. */
 static int client_make(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                       struct expiry_clock *clock, uint64_t buggify, struct quorlock_error *error)
+                       const struct client_extras *extras, struct quorlock_error *error)
 {
     struct quorlock_client_options options;
     struct quorlock_client *client;
@@ -131,15 +130,15 @@ static int client_make(quorlock_client **ret, const struct system *system, const
 
     if (status == 0) status = settings_check_login(&options, error);
     if (status != 0) return status;
-    alloc_init(&alloc, options.allocator);
+    alloc_init(&alloc, extras->memory);
     client = alloc_zero(&alloc, sizeof(*client));
     if (client == NULL) return QUORLOCK_ERR_NOMEM;
     client->runtime.alloc = alloc;
     client->runtime.system = *system;
     client->runtime.system.alloc = &client->runtime.alloc;
-    client->runtime.clock.shown = clock;
+    client->runtime.clock.shown = extras->clock;
     client->runtime.options = options;
-    if (options.buggify == 0) client->runtime.options.buggify = buggify;
+    client->runtime.buggify = extras->buggify;
     client->runtime.max_lease_given = options_max_lease_given(given);
     client->runtime.n_nodes = (uint32_t)options.n_nodes;
     status = client_build(client, error);
@@ -152,25 +151,25 @@ static int client_make(quorlock_client **ret, const struct system *system, const
 }
 
 int client_new_on(quorlock_client **ret, const struct system *system, const struct quorlock_client_options *given,
-                  struct expiry_clock *clock, struct quorlock_error *ret_error)
+                  const struct client_extras *extras, struct quorlock_error *ret_error)
 {
     struct quorlock_error error = {.text = ""};
 
-    return caller_report(ret_error, client_make(ret, system, given, clock, 0, &error), error.text);
+    return caller_report(ret_error, client_make(ret, system, given, extras, &error), error.text);
 }
 
 /* ---- the public API ---- */
 
 /* new_of_settings - make a client with the options that environment and files give. */
-static int new_of_settings(quorlock_client **ret, const struct system *system, struct expiry_clock *clock,
-                           uint64_t buggify, struct quorlock_error *error)
+static int new_of_settings(quorlock_client **ret, const struct system *system, const struct client_extras *extras,
+                           struct quorlock_error *error)
 {
     struct quorlock_client_options options = {.size = sizeof(options)};
     quorlock_settings *settings = NULL;
     int status = quorlock_settings_load(&settings, NULL, NULL, error);
 
     if (status == 0) status = quorlock_settings_options(settings, &options, error);
-    if (status == 0) status = client_make(ret, system, &options, clock, buggify, error);
+    if (status == 0) status = client_make(ret, system, &options, extras, error);
     if (status == 0) {
         (*ret)->settings = settings;
     } else {
@@ -185,13 +184,13 @@ static int new_in_environment(quorlock_client **ret, const struct system *system
                               struct quorlock_error *ret_error)
 {
     struct quorlock_error error = {.text = ""};
-    uint64_t buggify = 0;
-    int status = options_buggify(&buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
+    struct client_extras extras = {.clock = clock};
+    int status = options_buggify(&extras.buggify, system_environment("QUORLOCK_BUGGIFY"), &error);
 
     if (status == 0 && given == NULL) {
-        status = new_of_settings(ret, system, clock, buggify, &error);
+        status = new_of_settings(ret, system, &extras, &error);
     } else if (status == 0) {
-        status = client_make(ret, system, given, clock, buggify, &error);
+        status = client_make(ret, system, given, &extras, &error);
     }
     return caller_report(ret_error, status, error.text);
 }

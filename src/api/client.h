@@ -4,18 +4,24 @@
 #include <quorlock/election.h>
 #include <quorlock/quorlock.h>
 
+#include "base/alloc.h"
 #include "base/expiry.h"
 #include "base/system.h"
 
+/* What no option gives. Zeros: nothing of it. */
+struct client_extras {
+    struct expiry_clock *clock; /* for threads that read the validity of the client's locks; must live as long as it */
+    const struct alloc_hooks *memory;
+    uint64_t buggify; /* a seed: the client makes faults up */
+};
+
 /*
- * client_new_on    - do as quorlock_client_new, on any system: tests run a client in a simulated world
+ * client_new_on    - do as quorlock_client_new, on any system, and without the environment: tests run a client in a
+ *                    simulated world, or with hooks for its memory
  * client_new_shown - do as quorlock_client_new, with a clock
- *
- * The clock is for threads that read the validity of the client's locks. It must live as long as the client, and may be
- * NULL in client_new_on.
  */
 int client_new_on(quorlock_client **ret, const struct system *, const struct quorlock_client_options *,
-                  struct expiry_clock *clock, struct quorlock_error *);
+                  const struct client_extras *, struct quorlock_error *);
 int client_new_shown(quorlock_client **ret, struct event_base *, const struct quorlock_client_options *,
                      struct expiry_clock *clock, struct quorlock_error *);
 /* client_log_from - log only lines of that level or a higher one. */

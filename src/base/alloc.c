@@ -24,20 +24,12 @@ static void libc_release(void *arg, void *block)
     free(block);
 }
 
-void alloc_init(struct alloc *alloc, const struct quorlock_allocator *hooks)
+void alloc_init(struct alloc *alloc, const struct alloc_hooks *hooks)
 {
-    if (hooks != NULL) {
-        /* A caller that was built with an older header has a shorter struct. */
-        memset(&alloc->hooks, 0, sizeof(alloc->hooks));
-        memcpy(&alloc->hooks, hooks, hooks->size < sizeof(*hooks) ? hooks->size : sizeof(*hooks));
-        return;
-    }
-    alloc->hooks = (struct quorlock_allocator){
-        .size = sizeof(alloc->hooks),
-        .allocate = libc_allocate,
-        .reallocate = libc_reallocate,
-        .release = libc_release,
-    };
+    static const struct alloc_hooks libc = {
+        .allocate = libc_allocate, .reallocate = libc_reallocate, .release = libc_release};
+
+    alloc->hooks = hooks != NULL ? *hooks : libc;
 }
 
 void *alloc_zero(const struct alloc *alloc, size_t size)

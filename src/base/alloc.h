@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc.h - memory through the allocator hooks of a client */
+/* alloc.h - the memory of a client: malloc, or what a test or a benchmark has instead */
 #pragma once
 
 #include <stddef.h>
 
-#include <quorlock/quorlock.h>
+#include <quorlock/quorlock.h> /* the statuses */
 
-/* A copy of the caller's hooks, or of the C library's functions. */
-struct alloc {
-    struct quorlock_allocator hooks;
+/* They get `arg`, and obey the rules of malloc, realloc and free. Called in the client's thread, and, of a sync client,
+ * in the thread that makes it. */
+struct alloc_hooks {
+    void *(*allocate)(void *arg, size_t size);
+    void *(*reallocate)(void *arg, void *block, size_t size);
+    void (*release)(void *arg, void *block);
+    void *arg;
 };
 
-/* alloc_init - copy the hooks, which the caller has checked. NULL means malloc, realloc and free. */
-void alloc_init(struct alloc *, const struct quorlock_allocator *hooks);
+/* A copy of the hooks, or the C library's functions. */
+struct alloc {
+    struct alloc_hooks hooks;
+};
+
+/* alloc_init - copy the hooks. NULL means malloc, realloc and free. */
+void alloc_init(struct alloc *, const struct alloc_hooks *hooks);
 /* These four return NULL when memory is out.
  * alloc_zero - allocate zeroed bytes.
  * alloc_resize - resize a block, as realloc does.

@@ -679,7 +679,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     nodes_observe(runtime, &all->observer);
     runtime_add_turn(runtime, &all->turn);
     claims_start(&all->claims, runtime);
-    buggify_start(&all->claims, runtime->options.buggify);
+    buggify_start(&all->claims, runtime->buggify);
     return subscriptions_start(&all->keylists.subscriptions, runtime);
 }
 

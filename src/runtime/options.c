@@ -132,19 +132,6 @@ static int check_tls(const struct quorlock_client_options *options, struct quorl
     return 0;
 }
 
-static int check_allocator(const struct quorlock_allocator *given, struct quorlock_error *error)
-{
-    struct quorlock_allocator hooks;
-    int status;
-
-    if (given == NULL) return 0;
-    status = caller_copy(&hooks, sizeof(hooks), given, given->size, "quorlock_allocator", error);
-    if (status == 0 && (hooks.allocate == NULL || hooks.reallocate == NULL || hooks.release == NULL)) {
-        return REFUSE(error, "allocator needs all of allocate, reallocate and release");
-    }
-    return status;
-}
-
 int options_client(struct quorlock_client_options *ret, const struct quorlock_client_options *given,
                    struct quorlock_error *error)
 {
@@ -171,7 +158,6 @@ int options_client(struct quorlock_client_options *ret, const struct quorlock_cl
     status = check_kinds(&options, error);
     if (status == 0) status = check_texts(&options, error);
     if (status == 0) status = check_tls(&options, error);
-    if (status == 0) status = check_allocator(options.allocator, error);
     if (status == 0) status = check_ranges(&options, error);
     if (status != 0) return status;
     assert(options.guard != QUORLOCK_GUARD_DEFAULT);

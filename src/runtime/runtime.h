@@ -74,6 +74,7 @@ struct runtime {
     struct list observers; /* of the nodes */
     uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
     bool logged_in;        /* a node has taken requests, so it accepted a login */
+    uint64_t buggify;      /* a seed: faults are made up; 0: none */
     uint64_t no_news;      /* hash of the latest logged reason for missing new credentials; 0: none is missing */
     size_t in_flight;      /* requests at the nodes */
 

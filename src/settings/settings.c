@@ -101,14 +101,32 @@ int quorlock_settings_load(quorlock_settings **ret, const char *file, const char
 static const struct {
     const char *name;
     size_t offset, size;
-} members[] = {MEMBER(nodes), MEMBER(n_nodes), MEMBER(policy), MEMBER(dialect), MEMBER(guard), MEMBER(node_timeout_ms),
-               MEMBER(max_lease_ms), MEMBER(drift_ppm), MEMBER(drift_fixed_ms), MEMBER(reconnect_min_ms),
-               MEMBER(reconnect_max_ms), MEMBER(key_prefix), MEMBER(owner_label), MEMBER(set_name),
+} members[] = {MEMBER(nodes),
+               MEMBER(n_nodes),
+               MEMBER(policy),
+               MEMBER(dialect),
+               MEMBER(guard),
+               MEMBER(node_timeout_ms),
+               MEMBER(max_lease_ms),
+               MEMBER(drift_ppm),
+               MEMBER(drift_fixed_ms),
+               MEMBER(reconnect_min_ms),
+               MEMBER(reconnect_max_ms),
+               MEMBER(key_prefix),
+               MEMBER(owner_label),
+               MEMBER(set_name),
                MEMBER(allow_eviction),
-               /* NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointer that is meant */
-               MEMBER(allocator), MEMBER(log), MEMBER(log_arg), MEMBER(user), MEMBER(password), MEMBER(tls_ca),
-               MEMBER(tls_cert), MEMBER(tls_key), MEMBER(tls_name), MEMBER(buggify), MEMBER(credentials),
-               MEMBER(credentials_arg), MEMBER(connect_timeout_ms)};
+               MEMBER(log),
+               MEMBER(log_arg),
+               MEMBER(user),
+               MEMBER(password),
+               MEMBER(tls_ca),
+               MEMBER(tls_cert),
+               MEMBER(tls_key),
+               MEMBER(tls_name),
+               MEMBER(credentials),
+               MEMBER(credentials_arg),
+               MEMBER(connect_timeout_ms)};
 _Static_assert(sizeof(struct quorlock_client_options) - offsetof(struct quorlock_client_options, connect_timeout_ms) <=
                    sizeof(uint64_t),
                "add the new member, too");

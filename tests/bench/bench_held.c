@@ -68,7 +68,7 @@ static size_t resident(void)
     return second != NULL ? strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* ---- the library's allocator ---- */
+/* ---- the library's memory ---- */
 
 static void *count_in(struct memory *memory, void *block)
 {
@@ -248,11 +248,8 @@ static void tell(const struct held *held)
 int main(int argc, char **argv)
 {
     static struct held held;
-    struct quorlock_allocator allocator = {.size = sizeof(allocator),
-                                           .allocate = allocate,
-                                           .reallocate = reallocate,
-                                           .release = release,
-                                           .arg = &held.now};
+    const struct alloc_hooks memory = {
+        .allocate = allocate, .reallocate = reallocate, .release = release, .arg = &held.now};
     struct raw_options options = {.in_flight = RAW_IN_FLIGHT, .lease_ms = 30000};
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -270,8 +267,8 @@ int main(int argc, char **argv)
     if (held.raw == NULL || raw_ready(held.raw) == 0) program_fail("no node answers");
     measure_raw(&held);
     held.base = program_loop();
-    held.client = program_client(
-        held.base, argv[4], (struct quorlock_client_options){.guard = QUORLOCK_GUARD_OFF, .allocator = &allocator});
+    held.client =
+        program_client_on(held.base, argv[4], (struct quorlock_client_options){.guard = QUORLOCK_GUARD_OFF}, &memory);
     take(&held);
     hold(&held);
     quorlock_client_close(held.client, NULL, NULL);

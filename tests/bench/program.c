@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/client.h"
+#include "base/system_os.h"
+
 void program_fail(const char *what)
 {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
@@ -34,8 +37,11 @@ struct event_base *program_loop(void)
     return base;
 }
 
-quorlock_client *program_client(struct event_base *base, const char *nodes, struct quorlock_client_options options)
+quorlock_client *program_client_on(struct event_base *base, const char *nodes, struct quorlock_client_options options,
+                                   const struct alloc_hooks *memory)
 {
+    const struct client_extras extras = {.memory = memory};
+    const struct system system = system_libevent(base, NULL);
     const char *addresses[QUORLOCK_NODES_MAX];
     char *list = strdup(nodes), *rest = list;
     struct quorlock_error error;
@@ -45,7 +51,12 @@ quorlock_client *program_client(struct event_base *base, const char *nodes, stru
     options.nodes = addresses;
     for (const char *node; options.n_nodes < QUORLOCK_NODES_MAX && (node = strsep(&rest, ",")) != NULL;)
         addresses[options.n_nodes++] = node;
-    if (quorlock_client_new(&client, base, &options, &error) != 0) program_fail(error.text);
+    if (client_new_on(&client, &system, &options, &extras, &error) != 0) program_fail(error.text);
     free(list);
     return client;
+}
+
+quorlock_client *program_client(struct event_base *base, const char *nodes, struct quorlock_client_options options)
+{
+    return program_client_on(base, nodes, options, NULL);
 }

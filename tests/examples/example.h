@@ -31,7 +31,7 @@ struct event_base *example_base(void);
 quorlock_client *example_client(struct event_base *base, const char *const *nodes, size_t n_nodes, int guard,
                                 uint32_t max_lease_ms);
 
-/* example_client_with - the same with more options: policy, dialect, guard, allocator ... */
+/* example_client_with - the same with more options: policy, dialect, guard ... */
 quorlock_client *example_client_with(struct event_base *base, const char *const *nodes, size_t n_nodes,
                                      const struct quorlock_client_options *more);
 

@@ -223,7 +223,7 @@ quorlock_client *fixture_new_client(uint32_t ready)
 {
     quorlock_client **place = place_of(NULL);
     struct quorlock_error error;
-    int status = host_loop_client(place, &fixture.options, &error);
+    int status = host_loop_client(place, &fixture.options, &fixture.extras, &error);
 
     if (status != 0) fail_msg("quorlock_client_new: %s: %s", quorlock_status_name(status), error.text);
     assert_non_null(*place);

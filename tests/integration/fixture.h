@@ -74,6 +74,7 @@ struct fixture {
     char uris[CLUSTER_NODES_MAX][2 * TEXT_SIZE];
     struct event_base *base;
     struct quorlock_client_options options; /* of the next client; see fixture_setup */
+    struct client_extras extras;            /* likewise */
     quorlock_client *client;
     quorlock_client *clients[FIXTURE_CLIENTS_MAX]; /* all that are open */
     uint32_t order;

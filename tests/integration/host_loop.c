@@ -138,13 +138,17 @@ int host_loop_end(void)
     return left;
 }
 
-int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options, struct quorlock_error *error)
-{
-    return on_libuv ? quorlock_client_new_on_loop(ret, &guest, options, error)
-                    : quorlock_client_new(ret, base, options, error);
-}
-
 struct system host_loop_system(const struct alloc *alloc)
 {
     return on_libuv ? system_os(&guest, alloc) : system_libevent(base, alloc);
+}
+
+int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *options,
+                     const struct client_extras *extras, struct quorlock_error *error)
+{
+    const struct system system = host_loop_system(NULL);
+
+    if (extras->memory != NULL || extras->buggify != 0) return client_new_on(ret, &system, options, extras, error);
+    return on_libuv ? quorlock_client_new_on_loop(ret, &guest, options, error)
+                    : quorlock_client_new(ret, base, options, error);
 }

@@ -8,6 +8,7 @@
 #ifndef TESTS_HOST_LOOP_H
 #define TESTS_HOST_LOOP_H
 
+#include "api/client.h"
 #include "base/system_os.h"
 #include "quorlock/quorlock.h"
 
@@ -17,8 +18,10 @@ struct event_base;
 void host_loop_begin(struct event_base *);
 int host_loop_end(void);
 
-/* host_loop_client - quorlock_client_new on it. host_loop_system - for parts of the library. */
-int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *, struct quorlock_error *);
+/* host_loop_client - quorlock_client_new on it; client_new_on with extras. host_loop_system - for parts of the library.
+ */
+int host_loop_client(quorlock_client **ret, const struct quorlock_client_options *, const struct client_extras *,
+                     struct quorlock_error *);
 struct system host_loop_system(const struct alloc *);
 
 #endif

@@ -206,7 +206,7 @@ static void stands_and_observes(quorlock_client *client, const char *name, bool 
 static bool live(long fail_at, bool for_good)
 {
     static struct counted counted; /* outlives a failed assertion, as the client does */
-    const struct quorlock_allocator allocator = counted_hooks(&counted);
+    const struct alloc_hooks allocator = counted_hooks(&counted);
     struct quorlock_lock_options options = *LEASE(400);
     char key[64];
     const char *const keys[1] = {key};
@@ -216,13 +216,13 @@ static bool live(long fail_at, bool for_good)
 
     counted = (struct counted){.until_failure = fail_at - 1, .for_good = for_good};
     snprintf(key, sizeof(key), "key-%ld-%d", fail_at, for_good);
-    fixture.options.allocator = &allocator;
+    fixture.extras.memory = &allocator;
     fixture.options.node_timeout_ms = 50;
     fixture.options.reconnect_min_ms = 1;
     fixture.options.reconnect_max_ms = 2;
     fixture.options.owner_label = "sweep";
     fixture.options.key_prefix = "p:";
-    status = host_loop_client(&client, &fixture.options, NULL);
+    status = host_loop_client(&client, &fixture.options, &fixture.extras, NULL);
     if (status != QUORLOCK_OK) {
         assert_status(status, QUORLOCK_ERR_NOMEM);
         assert_null(client);

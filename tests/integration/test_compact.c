@@ -58,12 +58,12 @@ static bool all_answered(void *arg)
 /* So many locks, which all nodes have granted. */
 static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
 {
-    static struct quorlock_allocator hooks;
+    static struct alloc_hooks hooks;
 
     compact = (struct compact){.granted = 0};
     counted = (struct counted){.until_failure = -1};
     hooks = counted_hooks(&counted);
-    fixture.options.allocator = &hooks;
+    fixture.extras.memory = &hooks;
     fixture_client(3);
     for (int i = 0; i < n; i++) {
         char key[32];

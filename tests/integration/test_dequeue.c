@@ -21,11 +21,11 @@ static void completed_without_memory(quorlock_lock *lock, const struct quorlock_
 SERVERS_TEST(a_waiter_without_memory_lets_the_next_go)
 {
     static struct shortage shortage; /* until the client is closed */
-    const struct quorlock_allocator allocator = counted_hooks(&shortage.memory);
+    const struct alloc_hooks allocator = counted_hooks(&shortage.memory);
     quorlock_lock *second;
 
     shortage = (struct shortage){.memory = {.until_failure = -1, .for_good = true}};
-    fixture.options.allocator = &allocator;
+    fixture.extras.memory = &allocator;
     fixture_client(3);
     take_by_hand(3, "key", "by-hand");
     enqueue(0, 1, NO_LIMIT);

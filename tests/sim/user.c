@@ -194,16 +194,16 @@ static int make_client(struct user_client *client)
                                               .key_prefix = world->prefix[0] != '\0' ? world->prefix : NULL,
                                               .owner_label = client->label,
                                               .set_name = set_name[0] != '\0' ? set_name : NULL,
-                                              .allocator = machine_allocator(process->machine),
                                               .log = plan_has(plan, FEATURE_LOG) || world->buggify ? on_log : NULL,
                                               .log_arg = client,
-                                              .buggify = buggify_seed(client),
                                               .credentials = plan->bias == BIAS_PASSWORDS ? on_credentials : NULL,
                                               .credentials_arg = world};
+    const struct client_extras extras = {
+        .clock = &client->clock, .memory = machine_allocator(process->machine), .buggify = buggify_seed(client)};
     int status;
 
     name_nodes(world, client->index, &nodes);
-    status = client_new_on(&client->client, machine_system(process->machine), &options, &client->clock, &error);
+    status = client_new_on(&client->client, machine_system(process->machine), &options, &extras, &error);
     if (status == QUORLOCK_ERR_STATE && process_lacks_random(process)) {
         world->totals->of[TOTAL_CALLS_NO_RANDOM]++;
     } else if (status != QUORLOCK_OK && status != QUORLOCK_ERR_NOMEM &&

@@ -156,7 +156,7 @@ int node_fixture_teardown(void **state)
 void node_fixture_open(struct node_fixture *f)
 {
     struct event_config *config = event_config_new();
-    const struct quorlock_allocator hooks = counted_hooks(&f->counted);
+    const struct alloc_hooks hooks = counted_hooks(&f->counted);
 
     close_all(f);
     memset(f, 0, sizeof(*f));

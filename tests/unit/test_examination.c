@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/client.h"
+#include "base/system_os.h"
 #include "test.h"
 
 #define EXAMINE_TEST(name) TEST_WITH(examine_fixture, name, setup, teardown)
@@ -52,15 +54,16 @@ static int setup(void **state)
 {
     static struct examine_fixture fixture;
     struct examine_fixture *f = &fixture;
-    const struct quorlock_allocator hooks = counted_hooks(&f->counted);
+    const struct alloc_hooks hooks = counted_hooks(&f->counted);
     const char *uris[2] = {f->addresses[0], f->addresses[1]};
     struct quorlock_client_options options = {.size = sizeof(options),
                                               .nodes = uris,
                                               .n_nodes = 2,
                                               .guard = QUORLOCK_GUARD_OFF,
                                               .node_timeout_ms = 200,
-                                              .connect_timeout_ms = 200,
-                                              .allocator = &hooks};
+                                              .connect_timeout_ms = 200};
+    const struct client_extras extras = {.memory = &hooks};
+    struct system system;
 
     memset(f, 0, sizeof(*f));
     f->counted = (struct counted){.until_failure = -1, .for_good = true};
@@ -76,7 +79,9 @@ static int setup(void **state)
         snprintf(f->addresses[i], sizeof(f->addresses[i]), "127.0.0.1:%d", ntohs(address.sin_port));
     }
     f->base = event_base_new();
-    return f->base == NULL ? -1 : quorlock_client_new(&f->client, f->base, &options, NULL);
+    if (f->base == NULL) return -1;
+    system = system_libevent(f->base, NULL);
+    return client_new_on(&f->client, &system, &options, &extras, NULL);
 }
 
 static int teardown(void **state)

@@ -145,7 +145,6 @@ TEST(a_majority_is_the_smallest_quorum_that_overlaps)
 
 #define CLIENT .size = sizeof(struct quorlock_client_options), .nodes = nodes, .n_nodes = 3
 #define TEN    "xxxxxxxxxx"
-static struct quorlock_allocator half; /* has no reallocate */
 static const struct {
     struct quorlock_client_options options;
     const char *said; /* NULL: accepted */
@@ -180,15 +179,12 @@ static const struct {
     {{CLIENT, .owner_label = "line\n"}, "0x0a"},
     {{CLIENT, .owner_label = "\xc3\xa4"}, "0xc3"},
     {{CLIENT, .owner_label = "host:4711:"}, NULL},
-    {{CLIENT, .allocator = &half}, "reallocate"},
 };
 
 TEST(client_options_are_checked_one_by_one)
 {
     struct quorlock_client_options options = plain_client();
 
-    half = counted_hooks(NULL);
-    half.reallocate = NULL;
     for (size_t i = 0; i < LENGTH(clients); i++) {
         if (clients[i].said != NULL) {
             refuses_client(&clients[i].options, clients[i].said);
@@ -265,26 +261,6 @@ TEST(the_label_of_a_lock_is_checked)
     lock.label = "host";
     client.dialect = QUORLOCK_DIALECT_REDISSON;
     refuses_lock(&client, &lock, "redisson");
-}
-
-TEST(an_allocator_of_an_unknown_size_is_refused)
-{
-    struct counted counted = {0};
-    struct {
-        struct quorlock_allocator known;
-        size_t newer;
-    } hooks = {.known = counted_hooks(&counted)};
-    struct quorlock_client_options options = plain_client();
-
-    hooks.known.size = 0;
-    options.allocator = &hooks.known;
-    refuses_client(&options, "quorlock_allocator.size is 0");
-    hooks.known.size = sizeof(hooks);
-    takes_client(&options);
-    hooks.newer = 1;
-    refuses_client(&options, "quorlock_allocator has a non-zero byte");
-    hooks.known.size = sizeof(hooks.known);
-    takes_client(&options);
 }
 
 /* ---- the lock ---- */

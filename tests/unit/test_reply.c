@@ -239,7 +239,7 @@ DIALECT_TEST(the_longest_replies_are_read_byte_by_byte)
 TEST(the_parser_reports_that_memory_is_out)
 {
     struct counted counted = {.for_good = true};
-    const struct quorlock_allocator hooks = counted_hooks(&counted);
+    const struct alloc_hooks hooks = counted_hooks(&counted);
     struct alloc alloc;
     struct reply_parser parser;
     const struct reply *reply = NULL;

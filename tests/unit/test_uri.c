@@ -247,7 +247,7 @@ TEST(addresses_of_one_server_are_the_same)
 TEST(whatever_allocation_fails_nothing_leaks)
 {
     struct counted counted = {0};
-    const struct quorlock_allocator hooks = counted_hooks(&counted);
+    const struct alloc_hooks hooks = counted_hooks(&counted);
     struct alloc alloc;
     int status = QUORLOCK_ERR_NOMEM;
     long n = 0;

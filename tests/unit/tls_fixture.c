@@ -325,7 +325,7 @@ int tls_fixture_setup(void **state)
 {
     struct tls_fixture *f = calloc(1, sizeof(*f));
     struct tls_config config;
-    struct quorlock_allocator hooks;
+    struct alloc_hooks hooks;
     char error[TLS_TEXT_SIZE];
 
     at = f;

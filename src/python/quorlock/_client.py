@@ -43,10 +43,10 @@ class Options(ctypes.Structure):
                 ("dialect", c_int), ("guard", c_int), ("node_timeout_ms", c_uint32), ("max_lease_ms", c_uint32),
                 ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
                 ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
-                ("set_name", c_char_p), ("allow_eviction", c_int), ("allocator", c_void_p),
+                ("set_name", c_char_p), ("allow_eviction", c_int),
                 ("log", c_void_p), ("log_arg", c_void_p),
                 ("user", c_char_p), ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p),
-                ("tls_key", c_char_p), ("tls_name", c_char_p), ("buggify", c_uint64),
+                ("tls_key", c_char_p), ("tls_name", c_char_p),
                 ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
                 ("connect_timeout_ms", c_uint32)]
 
@@ -82,7 +82,6 @@ class ClientOptions(TypedDict, total=False):
     tls_cert: Optional[str]
     tls_key: Optional[str]
     tls_name: Optional[str]
-    buggify: int
     connect_timeout_ms: int
     log: Optional[Callable[[int, str], None]]
 
@@ -122,7 +121,7 @@ class Client(Connection):
                  allow_eviction: Optional[bool] = None, user: Optional[str] = None, password: Optional[str] = None,
                  password_file: Optional[str] = None, credentials: Optional[Callable[[str], Login]] = None,
                  tls_ca: Optional[str] = None, tls_cert: Optional[str] = None, tls_key: Optional[str] = None,
-                 tls_name: Optional[str] = None, buggify: int = 0, connect_timeout_ms: int = 0,
+                 tls_name: Optional[str] = None, connect_timeout_ms: int = 0,
                  log: Optional[Callable[[int, str], None]] = None):
         secret: Optional[Text] = password
         if sum(way is not None for way in (password, password_file, credentials)) > 1:
@@ -146,7 +145,7 @@ class Client(Connection):
                  node_timeout_ms=node_timeout_ms or None, max_lease_ms=max_lease_ms or None, drift_ppm=drift_ppm,
                  drift_fixed_ms=drift_fixed_ms, reconnect_min_ms=reconnect_min_ms, reconnect_max_ms=reconnect_max_ms,
                  key_prefix=key_prefix, owner_label=owner_label, set_name=set_name, allow_eviction=allow_eviction, user=user,
-                 password=secret, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key, tls_name=tls_name, buggify=buggify,
+                 password=secret, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key, tls_name=tls_name,
                  connect_timeout_ms=connect_timeout_ms or None)
             if nodes is not None:
                 if not isinstance(nodes, Iterable):

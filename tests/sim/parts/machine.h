@@ -44,9 +44,9 @@ void machine_free(struct machine *);
 void machine_boot(struct machine *, uint32_t index, uint64_t seed, const struct skew skews[MACHINE_CLOCKS],
                   const struct machine_events *);
 /* machine_system - return the system for client_new_on().
- * machine_allocator - return an allocator that counts, for the options of a client. */
+ * machine_allocator - return memory that is counted, for a client. */
 const struct system *machine_system(struct machine *);
-const struct quorlock_allocator *machine_allocator(struct machine *);
+const struct alloc_hooks *machine_allocator(struct machine *);
 
 /* machine_stall - stall the machine for that time, while the others go on. From one of its callbacks or events the call
  * returns when the time is over; otherwise the next turn comes then. Inside another machine's stall the time ends with

@@ -115,11 +115,8 @@ static void *reallocate(void *arg, void *bytes, size_t size)
 
 void machine_memory_init(struct machine *machine)
 {
-    machine->hooks = (struct quorlock_allocator){.size = sizeof(machine->hooks),
-                                                 .allocate = allocate,
-                                                 .reallocate = reallocate,
-                                                 .release = release,
-                                                 .arg = machine};
+    machine->hooks =
+        (struct alloc_hooks){.allocate = allocate, .reallocate = reallocate, .release = release, .arg = machine};
     machine->alloc = (struct alloc){.hooks = machine->hooks};
 }
 
@@ -139,7 +136,7 @@ void machine_memory_free(struct machine *machine)
     }
 }
 
-const struct quorlock_allocator *machine_allocator(struct machine *machine)
+const struct alloc_hooks *machine_allocator(struct machine *machine)
 {
     return &machine->hooks;
 }

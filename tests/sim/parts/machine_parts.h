@@ -86,7 +86,7 @@ struct machine {
     uint32_t index;
     struct system system;
     struct alloc alloc;
-    struct quorlock_allocator hooks;
+    struct alloc_hooks hooks;
     struct machine_events events;
     struct machine_counts counts;
     struct rng turn_rng, random_rng, lookup_rng;

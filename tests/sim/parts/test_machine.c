@@ -456,7 +456,7 @@ static int on_fork(void (*act)(struct fixture *), struct fixture *f)
 
 static void free_others(struct fixture *f)
 {
-    const struct quorlock_allocator *hooks = machine_allocator(f->machines[1]);
+    const struct alloc_hooks *hooks = machine_allocator(f->machines[1]);
     void *block = hooks->allocate(hooks->arg, 10);
 
     hooks->release(machine_allocator(f->machines[0])->arg, block);
@@ -464,7 +464,7 @@ static void free_others(struct fixture *f)
 
 static void free_twice(struct fixture *f)
 {
-    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    const struct alloc_hooks *hooks = machine_allocator(f->machine);
     void *block = hooks->allocate(hooks->arg, 10);
 
     hooks->release(hooks->arg, block);
@@ -473,7 +473,7 @@ static void free_twice(struct fixture *f)
 
 static void write_to_freed(struct fixture *f)
 {
-    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    const struct alloc_hooks *hooks = machine_allocator(f->machine);
     char *volatile block = hooks->allocate(hooks->arg, 10);
 
     hooks->release(hooks->arg, block);
@@ -488,7 +488,7 @@ static void use_closed(struct fixture *f)
 
 MACHINE_TEST(memory_is_counted_and_poisoned_and_its_own)
 {
-    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    const struct alloc_hooks *hooks = machine_allocator(f->machine);
     unsigned char *block = hooks->allocate(hooks->arg, 10), *moved;
 
     assert_int_equal(block[9], 0xa5);
@@ -584,7 +584,7 @@ MACHINE_TEST(servers_do_not_hear_of_a_host_that_vanished)
 
 MACHINE_TEST(a_burial_counts_what_is_left)
 {
-    const struct quorlock_allocator *hooks = machine_allocator(f->machine);
+    const struct alloc_hooks *hooks = machine_allocator(f->machine);
 
     assert_non_null(hooks->allocate(hooks->arg, 10));
     assert_non_null(hooks->allocate(hooks->arg, 20));

@@ -94,13 +94,11 @@ static void open_client(void *arg)
 {
     static const char *const nodes[SERVERS] = {"node0", "node1", "node2"};
     struct fixture *f = arg;
-    const struct quorlock_client_options options = {.size = sizeof(options),
-                                                    .nodes = nodes,
-                                                    .n_nodes = SERVERS,
-                                                    .guard = f->guard,
-                                                    .allocator = machine_allocator(f->machine)};
+    const struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = nodes, .n_nodes = SERVERS, .guard = f->guard};
+    const struct client_extras extras = {.memory = machine_allocator(f->machine)};
 
-    assert_int_equal(client_new_on(&f->client, machine_system(f->machine), &options, NULL, NULL), 0);
+    assert_int_equal(client_new_on(&f->client, machine_system(f->machine), &options, &extras, NULL), 0);
 }
 
 static void close_client(void *arg)

@@ -202,14 +202,12 @@ static void start(void *arg)
 {
     static const char *const nodes[SERVERS] = {"10.0.0.1", "node1", "10.0.0.3:6379"}, *const key = "key";
     struct fixture *f = arg;
-    const struct quorlock_client_options options = {.size = sizeof(options),
-                                                    .nodes = nodes,
-                                                    .n_nodes = SERVERS,
-                                                    .guard = QUORLOCK_GUARD_OFF,
-                                                    .allocator = machine_allocator(f->machine)};
+    const struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = nodes, .n_nodes = SERVERS, .guard = QUORLOCK_GUARD_OFF};
+    const struct client_extras extras = {.memory = machine_allocator(f->machine)};
     const struct quorlock_lock_options lease = {.size = sizeof(lease), .lease_ms = LEASE_MS, .wait_ms = 2 * LEASE_MS};
 
-    if (client_new_on(&f->client, machine_system(f->machine), &options, NULL, NULL) != 0) return;
+    if (client_new_on(&f->client, machine_system(f->machine), &options, &extras, NULL) != 0) return;
     if (quorlock_lock_new(&f->lock, f->client, &key, 1, &lease) != 0) return;
     quorlock_lock_set_on_lost(f->lock, on_lost, f);
     (void)quorlock_lock_acquire(f->lock, on_result, f);

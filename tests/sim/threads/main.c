@@ -179,8 +179,10 @@ struct system outside_system(struct event_base *base, const struct alloc *alloc)
 int outside_client_new(quorlock_client **ret, struct event_base *base, const struct quorlock_client_options *options,
                        struct expiry_clock *clock, struct quorlock_error *error)
 {
+    const struct client_extras extras = {.clock = clock, .memory = machine_allocator(f.machine)};
+
     (void)base;
-    return client_new_on(ret, machine_system(f.machine), options, clock, error);
+    return client_new_on(ret, machine_system(f.machine), options, &extras, error);
 }
 
 static void run_woken(void *arg)
@@ -615,11 +617,8 @@ static void open_all(void)
 {
     static const char *const nodes[SERVERS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3"};
     static const char *const keys[KEYS] = {"a", "b"};
-    const struct quorlock_client_options options = {.size = sizeof(options),
-                                                    .nodes = nodes,
-                                                    .n_nodes = SERVERS,
-                                                    .guard = QUORLOCK_GUARD_OFF,
-                                                    .allocator = machine_allocator(f.machine)};
+    const struct quorlock_client_options options = {
+        .size = sizeof(options), .nodes = nodes, .n_nodes = SERVERS, .guard = QUORLOCK_GUARD_OFF};
     const void *before;
     int fd;
 
