@@ -62,7 +62,7 @@ static void start(struct site *site)
     site->old |= site->memory == SERVER_OLD;
     if (site->memory != SERVER_KEEPS) holds_forgets(site);
     if (world->phase != PHASE_FAULTS || world_now(world) >= world->plan->active_us) site->loading_us = 0;
-    server_start(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
+    server_launch(world->servers[site->index], site->memory, site->new_replid, site->loading_us);
     actions_server(site, site->memory == SERVER_KEEPS ? "restarts" : site->memory == SERVER_OLD ? "ages" : "forgets");
     site_look_again(site);
 }
@@ -451,7 +451,7 @@ static void at_server(struct world *world, struct fault_run *run, const struct p
     case FAULT_FREEZE:
         if (site->frozen_until_us < until_us) site->frozen_until_us = until_us;
         site->late = true;
-        server_freeze(server, site->frozen_until_us);
+        server_halt(server, site->frozen_until_us);
         break;
     case FAULT_BUSY: server_busy(server, until_us); break;
     case FAULT_FULL: manners->full = true; break;

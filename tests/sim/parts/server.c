@@ -274,7 +274,7 @@ void server_crash(struct server *server, bool host)
     end_process(server);
 }
 
-void server_start(struct server *server, enum server_memory memory, bool new_replid, uint64_t loading_us)
+void server_launch(struct server *server, enum server_memory memory, bool new_replid, uint64_t loading_us)
 {
     struct model_manners manners = *model_manners(server->model);
 
@@ -296,7 +296,7 @@ void server_snapshot(struct server *server)
     server->snapshot = model_save(server->model);
 }
 
-void server_freeze(struct server *server, uint64_t until_us)
+void server_halt(struct server *server, uint64_t until_us)
 {
     if (!server->up) return;
     server->frozen = true;

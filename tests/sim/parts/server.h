@@ -22,19 +22,19 @@ void server_free(struct server *);
 void server_boot(struct server *, uint32_t index, uint64_t seed, const struct skew *wall, const struct model_events *);
 
 /* server_crash - end the process as kill -9 does. host: the whole host vanishes.
- * server_start - start a process that listens, with the memory of before, an older one or none. It has a new run_id,
+ * server_launch - start a process that listens, with the memory of before, an older one or none. It has a new run_id,
  * and if asked a new replid, as a replica that was promoted. It answers LOADING for the first loading_us. */
 enum server_memory { SERVER_KEEPS, SERVER_EMPTY, SERVER_OLD };
 void server_crash(struct server *, bool host);
-void server_start(struct server *, enum server_memory, bool new_replid, uint64_t loading_us);
+void server_launch(struct server *, enum server_memory, bool new_replid, uint64_t loading_us);
 /* server_snapshot - store the memory for SERVER_OLD. */
 void server_snapshot(struct server *);
 /*
- * server_freeze     - stop the process until then; NEVER: for good
+ * server_halt     - stop the process until then; NEVER: for good
  * server_busy       - answer BUSY to everything until then
  * server_service_us - set how long a command takes
  */
-void server_freeze(struct server *, uint64_t until_us);
+void server_halt(struct server *, uint64_t until_us);
 void server_busy(struct server *, uint64_t until_us);
 void server_service_us(struct server *, uint32_t each_us);
 bool server_is_up(const struct server *);

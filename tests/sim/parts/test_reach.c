@@ -250,12 +250,12 @@ REACH_TEST(slow_servers_are_connected_to_anew_once)
     (void)result_us(f, open_and_acquire);
     pass(f, 6 * SECOND);
     f->wait_ms = 15000;
-    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], f->queue.now_us + 1500 * MS);
+    for (int i = 0; i < SERVERS; i++) server_halt(f->servers[i], f->queue.now_us + 1500 * MS);
     (void)result_us(f, acquire);
     assert_int_equal(f->status, QUORLOCK_OK);
     assert_int_equal(reconnects(f), SERVERS);
     for (int k = 0; k < 5; k++) {
-        for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], f->queue.now_us + 1500 * MS);
+        for (int i = 0; i < SERVERS; i++) server_halt(f->servers[i], f->queue.now_us + 1500 * MS);
         f->status = NO_RESULT;
         machine_call(f->machine, acquire, f);
         pass(f, 3 * SECOND);

@@ -136,7 +136,7 @@ SERVER_TEST(commands_are_served_one_at_a_time_in_turn)
 /* Also what its client has reset meanwhile, and in front of what came on a later connection. */
 SERVER_TEST(a_frozen_server_executes_what_it_had_received)
 {
-    server_freeze(f->server, f->queue.now_us + SECOND);
+    server_halt(f->server, f->queue.now_us + SECOND);
     say(f, 0, "SET key old");
     pass(f, 10 * MS);
     net_close(f->net, f->fds[0], true);
@@ -164,7 +164,7 @@ SERVER_TEST(a_process_ends_and_comes_back_with_its_memory_or_another)
         dial(f, 0);
         assert_int_equal(net_finish(f->net, f->fds[0]), ECONNREFUSED);
         net_close(f->net, f->fds[0], false);
-        server_start(f->server, with, false, 0);
+        server_launch(f->server, with, false, 0);
         assert_true(server_is_up(f->server));
         dial(f, 0);
         assert_string_equal(ask(f, 0, "GET key"), values[with]);
@@ -187,7 +187,7 @@ SERVER_TEST(each_process_has_a_run_id)
         note_identity(f, "INFO server", "run_id:", before);
         note_identity(f, "INFO replication", "master_replid:", replid_before);
         server_crash(f->server, false);
-        server_start(f->server, SERVER_KEEPS, promoted != 0, 0);
+        server_launch(f->server, SERVER_KEEPS, promoted != 0, 0);
         net_close(f->net, f->fds[0], false);
         dial(f, 0);
         note_identity(f, "INFO server", "run_id:", after);
@@ -200,7 +200,7 @@ SERVER_TEST(each_process_has_a_run_id)
 SERVER_TEST(a_server_loads_and_may_be_busy)
 {
     server_crash(f->server, false);
-    server_start(f->server, SERVER_KEEPS, false, SECOND);
+    server_launch(f->server, SERVER_KEEPS, false, SECOND);
     net_close(f->net, f->fds[0], false);
     dial(f, 0);
     assert_contains(ask(f, 0, "GET key"), "-LOADING");

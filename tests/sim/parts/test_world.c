@@ -405,7 +405,7 @@ WORLD_TEST(a_close_after_a_pause_sleeps_until_the_release_ends)
     machine_call(f->machine, start, f);
     until(f, SECOND);
     assert_int_equal(f->status, 0);
-    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    for (int i = 0; i < SERVERS; i++) server_halt(f->servers[i], NEVER);
     machine_call(f->machine, release, f);
     until(f, SECOND + 50 * MS);
     machine_call(f->machine, close_client, f);
@@ -575,7 +575,7 @@ WORLD_TEST(a_close_does_not_wait_for_memory_to_release_on_a_frozen_server)
         begin(f, 8);
         machine_call(f->machine, start, f);
         until(f, SECOND);
-        server_freeze(f->servers[0], NEVER);
+        server_halt(f->servers[0], NEVER);
         for (unsigned n = 0; n < n_tries; n++) {
             machine_call(f->machine, try_once, f);
             until(f, f->queue.now_us + 50 * MS);
@@ -658,7 +658,7 @@ WORLD_TEST(a_waiting_lock_asks_again_when_it_listens_again)
         assert_int_equal(f->n_results, 1);
         for (int i = 0; i < SERVERS; i++) {
             server_crash(f->servers[i], false);
-            server_start(f->servers[i], SERVER_EMPTY, false, 0);
+            server_launch(f->servers[i], SERVER_EMPTY, false, 0);
         }
         until(f, 5 * SECOND + 100 * MS);
         assert_int_equal(f->n_results, 2);
@@ -682,7 +682,7 @@ WORLD_TEST(a_wait_without_room_ends_with_what_was_in_the_way_before)
         for (int i = 0; i < SERVERS && busy != 0; i++) server_busy(f->servers[i], 2 * SECOND + 200 * MS);
         machine_call(f->machine, start_queue, f);
         until(f, 2 * SECOND + 200 * MS);
-        for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+        for (int i = 0; i < SERVERS; i++) server_halt(f->servers[i], NEVER);
         machine_call(f->machine, start_flood, f);
         until(f, 2 * SECOND + 500 * MS);
         assert_int_equal(f->n_results, 3);
@@ -727,7 +727,7 @@ WORLD_TEST(a_lock_that_cannot_be_renewed_for_want_of_memory_is_lost_in_time)
     until(f, 17 * SECOND);
     assert_int_equal(quorlock_client_statistics(f->client, &statistics), 0);
     assert_int_equal(statistics.degraded, 1 + CROWD + LATER);
-    for (int i = 0; i < 2; i++) server_freeze(f->servers[i], NEVER);
+    for (int i = 0; i < 2; i++) server_halt(f->servers[i], NEVER);
     f->no_memory = true;
     until(f, 40 * SECOND);
     assert_int_equal(f->n_lost, 1);
@@ -756,7 +756,7 @@ WORLD_TEST(a_lock_that_waits_for_a_repair_is_renewed_in_time)
     assert_true(handle_is_compact(f->lock));
     locks_of(f->lock)->claims.admission.paces[0].room = 1; /* half of that is none */
     server_crash(f->servers[1], false);
-    server_start(f->servers[1], SERVER_EMPTY, false, 0);
+    server_launch(f->servers[1], SERVER_EMPTY, false, 0);
     until(f, MS * 2 * LEASES_MS);
     assert_int_equal(f->n_lost, 0);
     assert_true(quorlock_lock_valid_ms(f->lock) > LEASE_MS / 2);
@@ -772,7 +772,7 @@ WORLD_TEST(a_request_after_a_suspension_ends_in_time)
     machine_call(f->machine, start, f);
     until(f, SECOND);
     assert_int_equal(f->status, 0);
-    for (int i = 0; i < SERVERS; i++) server_freeze(f->servers[i], NEVER);
+    for (int i = 0; i < SERVERS; i++) server_halt(f->servers[i], NEVER);
     machine_call(f->machine, release, f);
     until(f, 2 * SECOND + 100 * MS);
     assert_int_equal(f->n_results, 2);
