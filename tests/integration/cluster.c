@@ -34,9 +34,17 @@ uint64_t clock_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
-static void pause_ms(int ms)
+uint64_t wall_us(void)
 {
-    poll(NULL, 0, ms);
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+void cluster_pause_us(uint64_t us)
+{
+    poll(NULL, 0, (int)((us + 999) / 1000));
 }
 
 static struct sockaddr_in loopback(uint16_t port)
@@ -164,7 +172,7 @@ static bool start_once(struct server *server)
             return false;
         }
         if (answers(server)) return true;
-        pause_ms(5);
+        cluster_pause_us(5000);
     }
     server_kill(server);
     return false;
@@ -375,24 +383,6 @@ void server_value(const struct server *server, const char *key, char *ret, size_
     freeReplyObject(reply);
 }
 
-bool server_holds(const struct server *server, const char *key, const char *value)
-{
-    char held[TEXT_SIZE];
-
-    server_value(server, key, held, sizeof(held));
-    return strcmp(held, value) == 0;
-}
-
-bool server_has(const struct server *server, const char *key)
-{
-    return server_ask_number(server, "EXISTS %s", key) == 1;
-}
-
-int64_t server_pttl(const struct server *server, const char *key)
-{
-    return server_ask_number(server, "PTTL %s", key);
-}
-
 /* The number behind a word of what INFO tells; 0 where the word is not there. */
 static long long info_number(const struct server *server, const char *section, const char *word)
 {
@@ -418,27 +408,4 @@ long long server_lock_calls(const struct server *server)
 long long server_clients(const struct server *server)
 {
     return info_number(server, "clients", "connected_clients:") - 1;
-}
-
-uint32_t cluster_holders(const struct cluster *cluster, const char *key, const char *value)
-{
-    uint32_t holders = 0;
-
-    for (uint32_t i = 0; i < cluster->n; i++) {
-        const struct server *server = &cluster->servers[i];
-
-        if (server->pid == 0) continue;
-        holders += value == NULL ? server_has(server, key) : server_holds(server, key, value);
-    }
-    return holders;
-}
-
-void cluster_await_free(const struct cluster *cluster, const char *key)
-{
-    uint64_t until_us = clock_us() + ANSWER_LIMIT_US;
-
-    while (cluster_holders(cluster, key, NULL) != 0) {
-        if (clock_us() > until_us) fail_msg("the key '%s' stays on a node", key);
-        pause_ms(5);
-    }
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cluster.h - real redis-servers for a test: start, stop, freeze, restart, wipe, and look at them from outside
+ * cluster.h - redis-servers for a test: start, stop, freeze, restart, wipe, and look at them from outside
+ *
+ * They are real (cluster.c), or model servers in a simulated world (simulated/cluster.c), which have no ports, folders
+ * and unix sockets.
  *
  * The servers listen on 127.0.0.1 at free ports and on a unix socket in a folder of their own, and die with the
  * test whatever ends it. Every function here fails the running cmocka test when it cannot do its work.
@@ -76,7 +79,10 @@ void cluster_await_free(const struct cluster *, const char *key);
 /* A port without a listener, for as long as the descriptor stays open. */
 int reserve_port(uint16_t *ret_port);
 
-/* clock_us - the clock that leases are judged by. */
+/* clock_us - the clock that leases are judged by. wall_us - the wall clock.
+ * cluster_pause_us - let so much time pass; no loop of this process runs meanwhile. */
 uint64_t clock_us(void);
+uint64_t wall_us(void);
+void cluster_pause_us(uint64_t us);
 
 #endif

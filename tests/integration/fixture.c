@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TICK_US 2000
-
 struct fixture fixture;
 
 static void record_log(int level, const char *text, void *arg)
@@ -25,16 +23,9 @@ static void record_log(int level, const char *text, void *arg)
 
 void fixture_begin(uint32_t n_servers)
 {
-    struct event_config *config = event_config_new();
-
     memset(&fixture, 0, sizeof(fixture));
     fixture.owner = getpid();
-    assert_non_null(config);
-    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
-    fixture.base = event_base_new_with_config(config);
-    event_config_free(config);
-    assert_non_null(fixture.base);
-    host_loop_begin(fixture.base);
+    fixture.base = host_loop_begin();
     cluster_start(&fixture.cluster, n_servers);
     memcpy(fixture.nodes, fixture.cluster.addresses, sizeof(fixture.nodes));
     fixture.options = (struct quorlock_client_options){.size = sizeof(fixture.options),
@@ -111,24 +102,18 @@ int fixture_teardown(void **state)
     return 0;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+void fixture_turn(uint64_t until_us)
 {
+    fixture.in_loop = true;
+    host_loop_turn(until_us);
+    fixture.in_loop = false;
 }
 
 static bool run_until(condition done, void *arg, uint64_t until_us)
 {
-    const struct timeval tick_time = {.tv_usec = TICK_US};
-    struct event *tick = event_new(fixture.base, -1, EV_PERSIST, on_tick, NULL);
     bool reached;
 
-    assert_non_null(tick);
-    event_add(tick, &tick_time);
-    while (!(reached = done(arg)) && clock_us() < until_us) {
-        fixture.in_loop = true;
-        event_base_loop(fixture.base, EVLOOP_ONCE);
-        fixture.in_loop = false;
-    }
-    event_free(tick);
+    while (!(reached = done(arg)) && clock_us() < until_us) fixture_turn(until_us);
     return reached;
 }
 
@@ -279,11 +264,10 @@ void fixture_close(quorlock_client *client)
 void fixture_log_in(const char *credentials, const char *database)
 {
     for (uint32_t i = 0; i < fixture.cluster.n; i++) {
-        const struct server *server = SERVER(i);
-        bool tls = server->tls_port != 0;
+        const char *host = strstr(SERVER(i)->address, "://");
 
-        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis%s://%s127.0.0.1:%u%s", tls ? "s" : "", credentials,
-                 tls ? server->tls_port : server->port, database);
+        snprintf(fixture.uris[i], sizeof(fixture.uris[i]), "redis%s://%s%s%s", host != NULL ? "s" : "", credentials,
+                 host != NULL ? host + strlen("://") : SERVER(i)->address, database);
         fixture.nodes[i] = fixture.uris[i];
     }
 }

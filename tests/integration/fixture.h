@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fixture.h - what the library's tests with real servers share: a base, a client, recorded callbacks, and
+ * fixture.h - what the library's tests with whole servers share: a base, a client, recorded callbacks, and
  * waiting
  *
  * Nothing waits by sleeping: await() runs the loop until a condition holds, and fails the test where it stands
@@ -103,6 +103,12 @@ int fixture_teardown(void **state);
 void fixture_begin(uint32_t n_servers);
 void fixture_end(void);
 
+/* fixture_add - add a test of this fixture; in the simulated world it runs several times, in other orders of events. */
+void fixture_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup);
+
+/* fixture_needs_real_servers - skip the test in the simulated world: what it asks of servers the models do not know. */
+void fixture_needs_real_servers(void);
+
 /* TEST_RUNS - a test that runs once for each RUN_WITH. SERVERS_TEST(name) { ... } and the like run once. */
 #define TEST_RUNS(name, ...)                                                                                           \
     static void name(void);                                                                                            \
@@ -115,7 +121,7 @@ void fixture_end(void);
         __VA_ARGS__                                                                                                    \
     }                                                                                                                  \
     static void name(void)
-#define RUN_WITH(name, label, setup) test_add(#name label, name##_run, setup, fixture_teardown);
+#define RUN_WITH(name, label, setup) fixture_add(#name label, name##_run, setup);
 #define BARE_TEST(name)              TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_bare))
 #define SERVER_TEST(name)            TEST_RUNS(name, RUN_WITH(name, "", fixture_setup_one))
 #define SERVERS_TEST(name)           TEST_RUNS(name, RUN_WITH(name, "", fixture_setup))
@@ -187,6 +193,8 @@ void await_count(const int *count, int wanted, uint32_t limit_ms, const char *wh
 /* await_status - runs the loop until the callback came, which brings that status. */
 void await_status(const struct seen *, int status, const char *what);
 typedef bool (*condition)(void *arg);
+/* fixture_turn - runs the loop until something has happened there, at the latest until clock_us() shows that. */
+void fixture_turn(uint64_t until_us);
 void await(condition, void *arg, uint32_t limit_ms, const char *what);
 /* run_ms - runs the loop for a span that the test is about (a lease that must pass, say). */
 void run_ms(uint32_t span_ms);

@@ -7,9 +7,12 @@
 
 #include <event2/event.h>
 
-#include "test.h"
+#include "fixture.h"
+
+#define TICK_US 2000
 
 static struct event_base *base;
+static struct event *tick;
 
 #ifdef QUORLOCK_TEST_LIBUV
 #include <quorlock/adapters/libuv.h>
@@ -123,19 +126,51 @@ static int end_libuv(void)
 
 #endif
 
-void host_loop_begin(struct event_base *of)
+static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-    base = of;
+}
+
+struct event_base *host_loop_begin(void)
+{
+    struct event_config *config = event_config_new();
+
+    assert_non_null(config);
+    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    base = event_base_new_with_config(config);
+    event_config_free(config);
+    assert_non_null(base);
+    tick = event_new(base, -1, 0, on_tick, NULL);
+    assert_non_null(tick);
     begin_libuv();
+    return base;
+}
+
+void host_loop_turn(uint64_t until_us)
+{
+    const struct timeval tick_time = {.tv_usec = TICK_US};
+
+    event_add(tick, &tick_time);
+    event_base_loop(base, EVLOOP_ONCE);
+    event_del(tick);
 }
 
 int host_loop_end(void)
 {
     int left = on_libuv ? end_libuv() : 0;
 
+    event_free(tick);
     left += event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE);
     event_base_free(base);
     return left;
+}
+
+void fixture_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup)
+{
+    test_add(name, run, setup, fixture_teardown);
+}
+
+void fixture_needs_real_servers(void)
+{
 }
 
 struct system host_loop_system(const struct alloc *alloc)

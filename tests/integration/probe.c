@@ -98,7 +98,7 @@ static void turn(struct probe *probe, uint64_t since_us, const char *what)
     if (clock_us() - since_us > PROBE_LIMIT_US)
         fail_msg("%s did not come; state %d fault %d: %s\n%s", what, (int)probe->state, (int)probe->fault, probe->why,
                  probe->logged);
-    event_base_loop(fixture.base, EVLOOP_ONCE);
+    fixture_turn(since_us + PROBE_LIMIT_US + 1);
 }
 
 void probe_await_after(struct probe *probe, enum node_state state, unsigned levels)

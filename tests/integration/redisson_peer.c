@@ -2,19 +2,16 @@
 #include "redisson_peer.h"
 
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "fixture.h"
 
 #define LIMIT_SEC 20
 
 static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
                                      "redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
                                      "redis.call('hincrby', KEYS[1], ARGV[2], 1) "
-                                     "redis.call('pexpire', KEYS[1], ARGV[1]) return nil end "
+                                     "redis.call('pexpire', KEYS[1], ARGV[1]) return -99 end "
                                      "return redis.call('pttl', KEYS[1])";
 
 /* A reader looks for a mode, and not for a lock. Its hold is as long as a key beside the hash, which is how it
@@ -22,40 +19,14 @@ static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
 static const char read_script[] = "if redis.call('hget', KEYS[1], 'mode') == 'write' then "
                                   "return redis.call('pttl', KEYS[1]) end "
                                   "redis.call('hset', KEYS[1], 'mode', 'read', ARGV[2], 1) "
-                                  "redis.call('pexpire', KEYS[1], ARGV[1]) return nil";
-static const char read_end_script[] = "if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then return nil end "
+                                  "redis.call('pexpire', KEYS[1], ARGV[1]) return -99";
+static const char read_end_script[] = "if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then return -99 end "
                                       "redis.call('del', KEYS[1]) return 1";
-
-static redisContext *reach(const struct server *server)
-{
-    const struct timeval limit = {.tv_sec = LIMIT_SEC};
-    redisContext *context = redisConnectWithTimeout("127.0.0.1", server->port, limit);
-
-    if (context == NULL || context->err != 0) fail_msg("no connection to port %u", server->port);
-    redisSetTimeout(context, limit);
-    return context;
-}
 
 static long long run(const struct server *server, const char *script, const char *key, const char *owner,
                      uint32_t lease_ms)
 {
-    char lease[16];
-    redisContext *context = reach(server);
-    redisReply *reply;
-    long long number;
-
-    snprintf(lease, sizeof(lease), "%u", lease_ms);
-    reply = redisCommand(context, "EVAL %s 1 %s %s %s", script, key, lease, owner);
-    if (reply == NULL || (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_INTEGER)) {
-        const char *why = reply != NULL ? reply->str : context->errstr;
-
-        fail_msg("port %u: %s", server->port, why != NULL ? why : "odd reply");
-        return PEER_NIL;
-    }
-    number = reply->type == REDIS_REPLY_NIL ? PEER_NIL : reply->integer;
-    freeReplyObject(reply);
-    redisFree(context);
-    return number;
+    return server_ask_number(server, "EVAL %s 1 %s %u %s", script, key, lease_ms, owner);
 }
 
 long long peer_acquire(const struct server *server, const char *key, const char *owner, uint32_t lease_ms)
@@ -83,11 +54,24 @@ long long peer_fields(const struct server *server, const char *key)
     return run(server, "return redis.call('hlen', KEYS[1])", key, "", 0);
 }
 
+static redisContext *reach(const struct server *server)
+{
+    const struct timeval limit = {.tv_sec = LIMIT_SEC};
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", server->port, limit);
+
+    if (context == NULL || context->err != 0) fail_msg("no connection to port %u", server->port);
+    redisSetTimeout(context, limit);
+    return context;
+}
+
 struct redisContext *peer_listen(const struct server *server, const char *channel)
 {
-    redisContext *context = reach(server);
-    redisReply *reply = redisCommand(context, "SUBSCRIBE %s", channel);
+    redisContext *context;
+    redisReply *reply;
 
+    fixture_needs_real_servers();
+    context = reach(server);
+    reply = redisCommand(context, "SUBSCRIBE %s", channel);
     assert_non_null(reply);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
     freeReplyObject(reply);

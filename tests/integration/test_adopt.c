@@ -106,6 +106,7 @@ CLIENT_TEST(several_keys_and_their_fencing_token_pass_on)
 CLIENT_TEST(a_token_without_a_quorum_is_lost_and_released)
 {
     hand_out(1, false);
+    await_holders("one", token, 3);
     server_do(SERVER(0), "DEL one");
     server_do(SERVER(1), "SET one somebody");
     assert_status(adopt(heir, &after), QUORLOCK_ERR_LOST);

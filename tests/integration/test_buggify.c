@@ -70,6 +70,7 @@ SERVERS_TEST(the_environment_may_ask_for_it)
     struct quorlock_error error;
     quorlock_client *client = NULL;
 
+    fixture_needs_real_servers();
     assert_int_equal(setenv("QUORLOCK_BUGGIFY", "77", 1), 0);
     fixture_client(0);
     await_log("buggify is on, with seed 77: ", 1);

@@ -10,13 +10,6 @@
 
 #include "fixture.h"
 
-static void sleep_ms(uint32_t ms)
-{
-    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-
-    while (nanosleep(&left, &left) != 0) continue;
-}
-
 /* ---- calls in the log hook ---- */
 
 enum hook_deed { HOOK_NOTHING, HOOK_CANCELS, HOOK_FREES };
@@ -88,7 +81,7 @@ CLIENT_TEST(the_log_tells_a_loss_before_the_callback)
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     while (loss.calls == 0) {
         assert_true(fixture.log == NULL || strstr(fixture.log, "lost \"key\"") == NULL);
-        event_base_loop(fixture.base, EVLOOP_ONCE);
+        fixture_turn(UINT64_MAX);
     }
     assert_contains(fixture.log, "lost \"key\": the lease ends and renewal is off");
 }
@@ -105,7 +98,7 @@ static void on_slow_report(int status, const struct quorlock_inspect_report *rep
     struct slow_report *slow = arg;
 
     slow->order = ++fixture.order;
-    while (slow->lock != NULL && quorlock_lock_valid_ms(slow->lock) > 0) sleep_ms(10);
+    while (slow->lock != NULL && quorlock_lock_valid_ms(slow->lock) > 0) cluster_pause_us(10000);
 }
 
 static bool both_reported(void *arg)
@@ -267,6 +260,7 @@ SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
     quorlock_lock *expiring, *behind, *last;
     struct seen seen, waiting;
 
+    fixture_needs_real_servers();
     fixture.options.reconnect_min_ms = fixture.options.reconnect_max_ms = 1;
     fixture.options.node_timeout_ms = 2000;
     fixture_client(3);
@@ -280,7 +274,7 @@ SERVERS_TEST(each_lock_is_notified_of_a_ready_node)
     shut_out(&servers[1]);
     await_log("down: ", 2);
     make_nearly_ready(&servers[2]);
-    while (quorlock_lock_valid_ms(expiring) > 0) sleep_ms(10);
+    while (quorlock_lock_valid_ms(expiring) > 0) cluster_pause_us(10000);
     await_status(&waiting, QUORLOCK_ERR_AUTH, "the end of what waited");
     let_in(&servers[0]);
     await_log(": ready, ", 5);

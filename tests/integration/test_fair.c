@@ -320,6 +320,7 @@ CLIENT_TEST(a_client_that_stops_waiting_leaves_the_queue)
     quorlock_lock *middle;
     long long notices;
 
+    fixture_needs_real_servers();
     hold_and_queue(2);
     middle = fixture_lock(fixture_new_client(3), "one", FAIR(0));
     fixture_start_acquire(middle, &seen);

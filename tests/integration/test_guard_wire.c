@@ -155,6 +155,7 @@ SERVER_TEST(test_role_flip)
     const struct server *server = SERVER(0);
     struct probe *before, *probe;
 
+    fixture_needs_real_servers();
     bootstrap(SHORT_MS);
     before = begin(SHORT_MS, NODE_READY);
     server_do(server, "REPLICAOF 127.0.0.1 1");
@@ -174,6 +175,7 @@ SERVER_TEST(test_flush_is_told)
     struct answer answer;
     unsigned levels;
 
+    fixture_needs_real_servers();
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
     server_do(SERVER(0), "FLUSHALL");
@@ -232,6 +234,7 @@ SERVER_TEST(test_full_table_is_no_loss)
     redisContext *other = redisConnect("127.0.0.1", server->port);
     struct probe *probe;
 
+    fixture_needs_real_servers();
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
     assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
@@ -261,6 +264,7 @@ SERVER_TEST(test_flush)
     struct answer answer;
     unsigned levels;
 
+    fixture_needs_real_servers();
     server_do(SERVER(0), "ACL SETUSER default -client|tracking");
     bootstrap(SHORT_MS);
     lax = begin(SHORT_MS, NODE_READY);
@@ -303,6 +307,7 @@ SERVER_TEST(test_other_life)
     char guard[TEXT_SIZE];
     struct answer answer;
 
+    fixture_needs_real_servers();
     bootstrap(SHORT_MS);
     strict = probe_open(server->address);
     strict->config.guard = QUORLOCK_GUARD_STRICT;
@@ -543,6 +548,7 @@ SERVER_TEST(test_bootstrap_after_a_role_flip)
     struct node_request request = {.op = OP_BOOTSTRAP, .lease_ms = SHORT_MS};
     struct probe *admin = probe_ready(SERVER(0)->address, QUORLOCK_GUARD_OFF);
 
+    fixture_needs_real_servers();
     server_do(SERVER(0), "REPLICAOF 127.0.0.1 1");
     server_do(SERVER(0), "REPLICAOF NO ONE");
     assert_int_equal(probe_ask(admin, &request).reply.outcome, OUTCOME_YES);

@@ -16,19 +16,11 @@ static const char *const keys[] = {"one", "two"};
 static struct seen seen, after;
 static quorlock_lock *lock, *other;
 
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 /* Held and released at once, and another client has a lock on the same keys. Return when the acquire began. */
 static uint64_t keep_for(uint32_t keep_ms, size_t n_keys, bool fencing)
 {
     struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .keep_ms = keep_ms, .fencing = fencing);
-    uint64_t begun_us = now_us();
+    uint64_t begun_us = clock_us();
 
     memset(&seen, 0, sizeof(seen));
     memset(&after, 0, sizeof(after));
@@ -89,7 +81,7 @@ static void expect_granted_after(quorlock_client *client, uint64_t free_us)
     struct seen granted;
 
     assert_status(fixture_acquire(waiter, &granted), QUORLOCK_OK);
-    assert_true(now_us() + CLOCK_US >= free_us);
+    assert_true(clock_us() + CLOCK_US >= free_us);
     assert_status(fixture_release(waiter, &granted), QUORLOCK_OK);
 }
 
@@ -106,7 +98,7 @@ CLIENT_TEST(a_waiter_has_the_key_after_the_keep_time_and_not_before)
 /* The queue of the client has the waiter before the release. */
 CLIENT_TEST(a_kept_key_is_not_handed_on_inside_the_client)
 {
-    uint64_t begun_us = now_us();
+    uint64_t begun_us = clock_us();
     quorlock_lock *waiter = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
 
     memset(&after, 0, sizeof(after));
@@ -115,12 +107,12 @@ CLIENT_TEST(a_kept_key_is_not_handed_on_inside_the_client)
     fixture_start_acquire(waiter, &after);
     quorlock_lock_free(lock);
     await_status(&after, QUORLOCK_OK, "the end of the keep time");
-    assert_true(now_us() + CLOCK_US >= begun_us + SHORT_MS * UINT64_C(1000));
+    assert_true(clock_us() + CLOCK_US >= begun_us + SHORT_MS * UINT64_C(1000));
 }
 
 static bool is_over(void *valid_from_us)
 {
-    return now_us() > *(uint64_t *)valid_from_us;
+    return clock_us() > *(uint64_t *)valid_from_us;
 }
 
 CLIENT_TEST(a_hold_longer_than_the_keep_time_ends_as_any_other)
@@ -129,7 +121,7 @@ CLIENT_TEST(a_hold_longer_than_the_keep_time_ends_as_any_other)
 
     lock = fixture_lock(fixture.client, "one", LEASE(LONG_LEASE_MS, .keep_ms = 100));
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    over_us = now_us() + UINT64_C(100000);
+    over_us = clock_us() + UINT64_C(100000);
     await(is_over, &over_us, GENEROUS_MS, "the keep time");
     assert_status(fixture_release(lock, &after), QUORLOCK_OK);
     assert_null(strstr(after.text, "kept"));

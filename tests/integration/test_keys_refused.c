@@ -51,6 +51,7 @@ DIALECTS_TEST(test_rights)
     static const enum op ops[] = {OP_ACQUIRE, OP_REPAIR, OP_EXTEND, OP_RAISE, OP_PEEK, OP_RELEASE};
     char rights[128];
 
+    fixture_needs_real_servers();
     for (size_t r = 0; r < sizeof(lacking) / sizeof(lacking[0]); r++) {
         snprintf(rights, sizeof(rights), "~ready? ~quorlock:fence:* &* +@all %s", lacking[r]);
         as_bob(rights);
@@ -67,6 +68,7 @@ DIALECTS_TEST(test_rights)
 /* Where a later key cannot be written the earlier ones are taken back. */
 DIALECTS_TEST(test_taken_back)
 {
+    fixture_needs_real_servers();
     for (size_t way = 0; way < 2; way++) {
         for (size_t p = 0; p < N; p++) {
             const char *command = plain() ? "set" : way == 0 ? "hset" : "pexpire";

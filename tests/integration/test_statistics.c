@@ -426,7 +426,7 @@ SERVERS_TEST(a_quarantine_shows_no_0_before_the_votes_count)
     fixture.options.max_lease_ms = 500;
     fixture_client(0);
     await_field(state_of_first, QUORLOCK_NODE_STATE_QUARANTINED, QUORLOCK_NODE_STATE_QUARANTINED, "quarantined");
-    (void)usleep(600000);
+    cluster_pause_us(600000);
     assert_int_equal(statistics().nodes[0]->state, QUORLOCK_NODE_STATE_QUARANTINED);
     assert_true(statistics().nodes[0]->quarantine_ms > 0);
     await_field(state_of_first, QUORLOCK_NODE_STATE_READY, QUORLOCK_NODE_STATE_READY, "ready");
@@ -536,6 +536,7 @@ CLIENT_TEST(the_metrics_are_read_in_both_formats)
     char text[READ_MAX], line[512];
     struct seen seen = {0};
 
+    fixture_needs_real_servers();
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
     for (int format = 0; format < 2; format++) {
         read_metrics(format, words[format], text);

@@ -177,6 +177,7 @@ SERVERS_TEST(servers_with_full_tables_cost_rounds_but_no_lock)
     struct told told[20];
     char key[16];
 
+    fixture_needs_real_servers();
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CONFIG SET tracking-table-max-keys 1");
     guarded_client(QUORLOCK_DIALECT_PLAIN);
     for (uint32_t i = 0; i < LENGTH(told); i++) {

@@ -81,6 +81,7 @@ BOTH_TEST(holders_that_follow_each_other_are_logged_seldom)
 /* Neither client may publish, subscribe, or ask how many listen. */
 DIALECTS_TEST(an_acl_that_forbids_channels)
 {
+    fixture_needs_real_servers();
     close_both();
     for (uint32_t i = 0; i < 3; i++) {
         server_do(SERVER(i), "ACL SETUSER deaf on >%s resetchannels ~* +@all -pubsub", SECRET);
@@ -100,6 +101,7 @@ DIALECTS_TEST(an_acl_that_forbids_channels)
 /* The servers take no more connections, so none for notices. */
 BOTH_TEST(a_subscriber_that_is_not_let_in)
 {
+    fixture_needs_real_servers();
     assert_status(fixture_acquire(holder, &held), QUORLOCK_OK);
     for (uint32_t i = 0; i < 3; i++) {
         long long taken = server_ask_number(SERVER(i), "EVAL %s 0", count_clients);

@@ -105,7 +105,7 @@ CLIENT_TEST(handed_over_in_one_flush)
         bool seen_free = false;
 
         while (queue.seen[i].calls == 0) {
-            event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+            fixture_turn(until_us);
             seen_free |= holders("key", NULL) < 2;
             assert_true(clock_us() < until_us);
         }
@@ -247,7 +247,7 @@ CLIENT_TEST(a_last_holder_lets_others_come_first)
         assert_int_equal(second.calls, 0);
         memset(&first, 0, sizeof(first));
         assert_int_equal(quorlock_lock_release(has, acquire_again, &again), 0);
-        while (first.calls + second.calls == 0) event_base_loop(fixture.base, EVLOOP_ONCE);
+        while (first.calls + second.calls == 0) fixture_turn(UINT64_MAX);
         polite += first.calls == 0;
         if (second.calls == 0) assert_int_equal(quorlock_lock_release(has, NULL, NULL), 0);
         await_count(&second.calls, 1, GENEROUS_MS, "the other's turn");
@@ -314,10 +314,8 @@ SERVERS_TEST(behind_another_client_is_held)
     take_by_hand(3, "key", "by-hand");
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 20; i++) {
-            const uint64_t until_us = clock_us() + 300;
-
             enqueue(i, i + 1, 250);
-            while (clock_us() < until_us) continue;
+            cluster_pause_us(300);
         }
         await_completed(0, 20, "wait bounds");
         if (unanswered(20) > 0 && busy++ < 40) {
