@@ -133,32 +133,38 @@ QUORLOCK_API int quorlock_credentials_refuse(quorlock_credentials *to, const cha
 /* See quorlock_client_new(3). */
 struct quorlock_client_options {
     size_t size;
-    const char *const *nodes;  /* such as redis://host:port, rediss://host:port (TLS), unix:///path, host:port */
-    size_t n_nodes;            /* 1 to QUORLOCK_NODES_MAX; no address twice */
-    int policy;                /* enum quorlock_policy */
-    int dialect;               /* enum quorlock_dialect */
-    int guard;                 /* enum quorlock_guard */
-    uint32_t node_timeout_ms;  /* later answers are not counted; default: a tenth of the lease, 50 to 1000 */
-    uint32_t max_lease_ms;     /* the same for all clients of the nodes; default QUORLOCK_LEASE_MS_DEFAULT */
-    uint32_t drift_ppm;        /* how much the rates of two clocks may differ; default 10000 (1 %) */
-    uint32_t drift_fixed_ms;   /* added to it; default 2 */
-    uint32_t reconnect_min_ms; /* first pause before connecting again; default 50 */
-    uint32_t reconnect_max_ms; /* longest pause; default 2000 */
-    const char *key_prefix;    /* in front of all names on the nodes but the guard's; default none */
-    const char *owner_label;   /* readable front of owner tokens; default none; plain dialect only */
-    const char *set_name;      /* name of this set of nodes; default: a hash of the sorted addresses */
-    int allow_eviction;        /* not 0: use nodes that may evict keys, and only warn */
-    quorlock_log_cb log;
-    void *log_arg;
-    const char *user, *password; /* for nodes whose address has neither; NULL or "": none */
+    const char *const *nodes; /* such as redis://host:port, rediss://host:port (TLS), unix:///path, host:port */
+    size_t n_nodes;           /* 1 to QUORLOCK_NODES_MAX; no address twice */
+    int policy;               /* enum quorlock_policy */
+    int guard;                /* enum quorlock_guard */
+    uint32_t max_lease_ms;    /* the same for all clients of the nodes; default QUORLOCK_LEASE_MS_DEFAULT */
+    int dialect;              /* enum quorlock_dialect */
+
+    /* For nodes whose address has neither user nor password; NULL or "": none. */
+    const char *user, *password;
+    quorlock_credentials_cb credentials; /* asked before each login; default: user and password above */
+    void *credentials_arg;
+
     /* For rediss:// only. PEM files, which are read again for new connections when they have changed. */
     const char *tls_ca;   /* CA certificates: a file, or a folder as `openssl rehash` makes it; default the system's */
     const char *tls_cert; /* our certificate and those between it and its CA, for servers that ask for one */
     const char *tls_key;  /* its key, without a passphrase; default: in the file tls_cert */
     const char *tls_name; /* the name in the certificates of the servers; default: the host of each address */
-    quorlock_credentials_cb credentials; /* asked before each login; default: user and password above */
-    void *credentials_arg;
+
+    const char *key_prefix;  /* in front of every key on the nodes; default none */
+    const char *owner_label; /* readable front of owner tokens; default none; plain dialect only */
+    const char *set_name;    /* name of this set of nodes; default: a hash of the sorted addresses */
+
+    uint32_t node_timeout_ms;    /* later answers are not counted; default: a tenth of the lease, 50 to 1000 */
     uint32_t connect_timeout_ms; /* lookup, connect and handshake; default 3000, or node_timeout_ms if more */
+    uint32_t reconnect_min_ms;   /* first pause before connecting again; default 50 */
+    uint32_t reconnect_max_ms;   /* longest pause; default 2000 */
+    uint32_t drift_ppm;          /* how much the rates of two clocks may differ; default 10000 (1 %) */
+    uint32_t drift_fixed_ms;     /* added to it; default 2 */
+    uint32_t allow_eviction;     /* not 0: use nodes that may evict keys, and only warn */
+
+    quorlock_log_cb log;
+    void *log_arg;
 };
 
 /* See quorlock_lock_new(3). */
@@ -174,12 +180,12 @@ struct quorlock_lock_options {
     uint32_t keep_ms;
     uint64_t shared;         /* keys to lock shared: a bit for each by its place, or QUORLOCK_SHARED_ALL; plain dialect
                                 only */
+    const char *owner;       /* holds of one owner nest; NULL: no nesting */
+    const char *label;       /* instead of the client's owner_label, for this lock; NULL: the client's */
+    uint32_t max_hold_ms;    /* no renewal after a hold of this length; default: no limit */
     uint32_t renew_ms;       /* longest time between two renewals; default a third of the lease; QUORLOCK_RENEW_NEVER */
     uint32_t lost_margin_ms; /* a loss is reported so long before validity ends; default: 2 x drift, at least 10 */
     uint32_t min_valid_ms;   /* least validity with which a grant counts; default 0 */
-    uint32_t max_hold_ms;    /* no renewal after a hold of this length; default: no limit */
-    const char *owner;       /* holds of one owner nest; NULL: no nesting */
-    const char *label;       /* instead of the client's owner_label, for this lock; NULL: the client's */
     uint32_t fence_ttl_ms;   /* how long nodes keep an unused counter; default QUORLOCK_FENCE_TTL_MS_DEFAULT */
 };
 

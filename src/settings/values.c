@@ -93,7 +93,7 @@ static int set_switch(const struct given *given)
     bool on = strcmp(given->value, "yes") == 0;
 
     if (!on && strcmp(given->value, "no") != 0) return given_refuse(given, "is unknown: give yes or no");
-    *(int *)given->setting = on;
+    *(uint32_t *)given->setting = on;
     return 0;
 }
 

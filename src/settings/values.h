@@ -31,7 +31,7 @@ struct values {
     char *nodes;                           /* URI,URI,... */
     const char *password_file;             /* NULL: none. See credentials.h */
     uint32_t lease_ms, wait_ms;  /* of locks; lease_ms 0: the library's default; wait_ms as in the options of a lock */
-    int fence;                   /* of locks: not 0: take a fencing token */
+    uint32_t fence;              /* of locks: not 0: take a fencing token */
     uint32_t in_flight, seconds; /* of quorlock bench */
 };
 

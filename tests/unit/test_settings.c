@@ -321,8 +321,7 @@ SETTINGS_TEST(bytes_between_members_are_nobodys)
 
     load(f, "", NULL);
     if (sizeof(void *) != 8) skip();
-    padded.bytes[offsetof(struct quorlock_client_options, key_prefix) - 1] = 'x';
-    padded.bytes[sizeof(padded.bytes) - 1] = 'x';
+    padded.bytes[offsetof(struct quorlock_client_options, log) - 1] = 'x';
     assert_int_equal(quorlock_settings_options(f->settings, &padded.options, &f->error), 0);
 }
 

@@ -40,15 +40,13 @@ METRICS_SIZE = 4096
 class Options(ctypes.Structure):
     """struct quorlock_client_options, whose fields Client sets from the arguments of the same names"""
     _fields_ = [("size", c_size_t), ("nodes", POINTER(c_char_p)), ("n_nodes", c_size_t), ("policy", c_int),
-                ("dialect", c_int), ("guard", c_int), ("node_timeout_ms", c_uint32), ("max_lease_ms", c_uint32),
-                ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32), ("reconnect_min_ms", c_uint32),
-                ("reconnect_max_ms", c_uint32), ("key_prefix", c_char_p), ("owner_label", c_char_p),
-                ("set_name", c_char_p), ("allow_eviction", c_int),
-                ("log", c_void_p), ("log_arg", c_void_p),
-                ("user", c_char_p), ("password", c_char_p), ("tls_ca", c_char_p), ("tls_cert", c_char_p),
-                ("tls_key", c_char_p), ("tls_name", c_char_p),
-                ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
-                ("connect_timeout_ms", c_uint32)]
+                ("guard", c_int), ("max_lease_ms", c_uint32), ("dialect", c_int), ("user", c_char_p),
+                ("password", c_char_p), ("credentials", _library.CredentialsCallback), ("credentials_arg", c_void_p),
+                ("tls_ca", c_char_p), ("tls_cert", c_char_p), ("tls_key", c_char_p), ("tls_name", c_char_p),
+                ("key_prefix", c_char_p), ("owner_label", c_char_p), ("set_name", c_char_p),
+                ("node_timeout_ms", c_uint32), ("connect_timeout_ms", c_uint32), ("reconnect_min_ms", c_uint32),
+                ("reconnect_max_ms", c_uint32), ("drift_ppm", c_uint32), ("drift_fixed_ms", c_uint32),
+                ("allow_eviction", c_uint32), ("log", c_void_p), ("log_arg", c_void_p)]
 
 
 def split_addresses(text: str) -> List[str]:

@@ -30,8 +30,8 @@ class Options(ctypes.Structure):
     """struct quorlock_lock_options, whose fields Lock sets from the arguments of the same names"""
     _fields_ = [("size", c_size_t), ("lease_ms", c_uint32), ("wait_ms", c_uint32), ("fencing", c_uint32),
                 ("fair", c_uint32), ("permits", c_uint32), ("keep_ms", c_uint32), ("shared", c_uint64),
-                ("renew_ms", c_uint32), ("lost_margin_ms", c_uint32), ("min_valid_ms", c_uint32),
-                ("max_hold_ms", c_uint32), ("owner", c_char_p), ("label", c_char_p), ("fence_ttl_ms", c_uint32)]
+                ("owner", c_char_p), ("label", c_char_p), ("max_hold_ms", c_uint32), ("renew_ms", c_uint32),
+                ("lost_margin_ms", c_uint32), ("min_valid_ms", c_uint32), ("fence_ttl_ms", c_uint32)]
 
 
 class LockOptions(TypedDict, total=False):
