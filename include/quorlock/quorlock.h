@@ -307,15 +307,15 @@ enum quorlock_inspect_state {
 /* One node and a key. See quorlock_client_inspect(3). */
 struct quorlock_inspect_node {
     const char *node;
-    int state;          /* enum quorlock_inspect_state */
+    int state; /* enum quorlock_inspect_state */
+    uint32_t latency_us;
     const char *holder; /* whole; control characters, and bytes that are not UTF-8, as \xNN; NULL: none */
     const char *error;  /* why there is no answer; NULL: there is one */
     int64_t ttl_ms;     /* -1: no expiry; -2: no holder, or unknown */
-    uint32_t latency_us;
-    uint32_t count;   /* redisson dialect: how many holds its holder has; else 0 */
-    uint64_t fence;   /* the key's fencing counter; 0: none */
-    const char *type; /* of a foreign value: "hash", "list" ...; NULL: unknown, or not foreign */
-    uint32_t permits; /* how many permits the name has; 0: none */
+    uint64_t fence;     /* the key's fencing counter; 0: none */
+    const char *type;   /* of a foreign value: "hash", "list" ...; NULL: unknown, or not foreign */
+    uint32_t count;     /* redisson dialect: how many holds its holder has; else 0 */
+    uint32_t permits;   /* how many permits the name has; 0: none */
     const struct quorlock_holder *const *holders; /* slots by number, then readers, then waiting clients */
     size_t n_holders;
     int64_t waiters;            /* clients that are subscribed to releases of the key; -1: unknown */
@@ -352,10 +352,10 @@ enum quorlock_break_state {
 struct quorlock_break_node {
     const char *node;
     int state; /* enum quorlock_break_state */
+    uint32_t latency_us;
     const char *holder;
     const char *error;
     int64_t ttl_ms;
-    uint32_t latency_us;
     const char *type; /* also of a foreign value that was deleted */
     uint32_t permits;
     const struct quorlock_holder *const *holders;
@@ -581,10 +581,10 @@ enum quorlock_bootstrap_state {
 
 struct quorlock_bootstrap_node {
     const char *node;
-    int state;         /* enum quorlock_bootstrap_state */
-    const char *guard; /* as the node has it: 2|nodes|set|max_lease_ms|...; NULL: none, or unknown */
-    const char *error; /* or NULL */
+    int state; /* enum quorlock_bootstrap_state */
     uint32_t latency_us;
+    const char *guard;     /* as the node has it: 2|nodes|set|max_lease_ms|...; NULL: none, or unknown */
+    const char *error;     /* or NULL */
     int64_t quarantine_ms; /* as in struct quorlock_inspect_node */
 };
 

@@ -39,14 +39,15 @@ int64_t document_number_of(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
 
-    return json_is_integer(value) ? json_integer_value(value) : -1;
+    return value != NULL && json_typeof(value) == JSON_INTEGER ? json_integer_value(value) : -1;
 }
 
 int document_truth_of(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
 
-    return json_is_boolean(value) ? json_is_true(value) : -1;
+    if (value == NULL || json_typeof(value) == JSON_NULL) return -1;
+    return json_typeof(value) == JSON_TRUE;
 }
 
 static void lose_unless(bool added, json_t **whole)

@@ -46,8 +46,8 @@ class Holder(ctypes.Structure):
 
 class InspectNode(ctypes.Structure):
     """struct quorlock_inspect_node"""
-    _fields_ = [("node", c_char_p), ("state", c_int), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
-                ("latency_us", c_uint32), ("count", c_uint32), ("fence", c_uint64), ("type", c_char_p), ("permits", c_uint32),
+    _fields_ = [("node", c_char_p), ("state", c_int), ("latency_us", c_uint32), ("holder", c_char_p), ("error", c_char_p),
+                ("ttl_ms", c_int64), ("fence", c_uint64), ("type", c_char_p), ("count", c_uint32), ("permits", c_uint32),
                 ("holders", POINTER(POINTER(Holder))), ("n_holders", c_size_t), ("waiters", c_int64),
                 ("quarantine_ms", c_int64), ("quarantine", c_int), ("quarantine_why", c_char_p)]
 
@@ -60,8 +60,8 @@ class InspectReport(ctypes.Structure):
 
 class BreakNode(ctypes.Structure):
     """struct quorlock_break_node"""
-    _fields_ = [("node", c_char_p), ("state", c_int), ("holder", c_char_p), ("error", c_char_p), ("ttl_ms", c_int64),
-                ("latency_us", c_uint32), ("type", c_char_p), ("permits", c_uint32), ("holders", POINTER(POINTER(Holder))),
+    _fields_ = [("node", c_char_p), ("state", c_int), ("latency_us", c_uint32), ("holder", c_char_p), ("error", c_char_p),
+                ("ttl_ms", c_int64), ("type", c_char_p), ("permits", c_uint32), ("holders", POINTER(POINTER(Holder))),
                 ("n_holders", c_size_t)]
 
 
