@@ -190,6 +190,21 @@ static const char *twin_of(const json_t *nodes, size_t index)
     return NULL;
 }
 
+static void cli_bootstrap_add_guard(struct text *text, const json_t *node)
+{
+    int guard = document_truth_of(node, "guard");
+    int64_t n_nodes = document_number_of(node, "guard_nodes");
+
+    if (guard <= 0) {
+        text_format(text, guard == 0 ? "; it has no guard" : "; whether it has a guard is not known");
+    } else if (n_nodes < 0) {
+        text_format(text, "; its guard cannot be read");
+    } else {
+        text_format(text, "; its guard is for %" PRId64 " nodes, max lease ", n_nodes);
+        duration_add(text, (uint32_t)document_number_of(node, "guard_max_lease_ms"));
+    }
+}
+
 static void cli_bootstrap_add_node(struct text *text, const json_t *nodes, size_t index)
 {
     const json_t *node = json_array_get(nodes, index);
@@ -206,12 +221,7 @@ static void cli_bootstrap_add_node(struct text *text, const json_t *nodes, size_
     } else {
         text_format(text, "the number of connections is not known");
     }
-    if (reachable && document_truth_of(node, "guard") > 0) {
-        text_format(text, "; its guard is for %" PRId64 " nodes, max lease ", document_number_of(node, "guard_nodes"));
-        duration_add(text, (uint32_t)document_number_of(node, "guard_max_lease_ms"));
-    } else if (reachable) {
-        text_format(text, "; it has no guard");
-    }
+    if (reachable) cli_bootstrap_add_guard(text, node);
     if (twin != NULL) text_format(text, "; the same server as %s: list each server once", twin);
     text_format(text, "\n");
 }

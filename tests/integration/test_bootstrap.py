@@ -293,6 +293,17 @@ class Reconfigure(BootstrapCase):
             self.assertIn(b"It ends every lock that is held", self.shown(master))
             os.close(master)
 
+    def test_the_plan_tells_of_guards_that_cannot_be_read(self):
+        self.bootstrap("--max-lease", LONG)
+        SERVERS[0].ask("SET", "quorlock:guard", "another program's")
+        SERVERS[1].ask("ACL", "SETUSER", "default", "-get", "-eval", "-evalsha")
+        self.addCleanup(SERVERS[1].ask, "ACL", "SETUSER", "default", "+@all")
+        SERVERS[2].ask("DEL", "quorlock:guard")
+        status, out, err = self.quorlock("bootstrap", "--reconfigure", "--dry-run")
+        self.assertEqual((status, err), (0, ""), out)
+        for server, said in zip(SERVERS, ("its guard cannot be read", "whether it has a guard is not known", "it has no guard")):
+            self.assertRegex(out, rf"(?m)^  {server}  .*; {said}$")
+
     @staticmethod
     def shown(terminal):
         """All that was written to a terminal whose other side is closed; it may come in pieces."""
