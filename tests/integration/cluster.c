@@ -375,6 +375,11 @@ long long server_ask_number(const struct server *server, const char *format, ...
     return number;
 }
 
+long long server_keys(const struct server *server, const char *prefix)
+{
+    return server_ask_number(server, "EVAL %s 0 %s", "return #redis.call('keys', ARGV[1] .. '*')", prefix);
+}
+
 void server_value(const struct server *server, const char *key, char *ret, size_t size)
 {
     redisReply *reply = ask(server, "GET %s", key);

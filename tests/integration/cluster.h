@@ -64,6 +64,9 @@ int64_t server_pttl(const struct server *, const char *key); /* -1: no expiry, -
 void server_do(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 long long server_ask_number(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* server_keys - how many keys begin so; "": all. */
+long long server_keys(const struct server *, const char *prefix);
+
 /* server_lock_calls - commands that take, renew, release or look at locks, as the server counted them: SET and
  * scripts. server_clients - connections to it, but that which asks. */
 long long server_lock_calls(const struct server *);

@@ -184,6 +184,11 @@ void server_value(const struct server *server, const char *key, char *ret, size_
     snprintf(ret, size, "%s", is_error(reply) ? "" : reply);
 }
 
+long long server_keys(const struct server *server, const char *prefix)
+{
+    return place_keys(index_of(server), prefix);
+}
+
 long long server_script_calls(const struct server *server)
 {
     return place_scripts(index_of(server));

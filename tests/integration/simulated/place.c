@@ -121,18 +121,33 @@ void place_freeze(uint32_t index, bool frozen)
     server_halt(place.servers[index], frozen ? NEVER : place.queue.now_us);
 }
 
+struct count {
+    const char *prefix;
+    long long n;
+};
+
 static void count(void *arg, const char *key, size_t length, const struct model_value *value)
 {
-    ++*(size_t *)arg;
+    struct count *of = arg;
+    size_t n = strlen(of->prefix);
+
+    of->n += length >= n && memcmp(key, of->prefix, n) == 0;
 }
 
-static const char *count_keys(const struct server *server, const struct model *model)
+long long place_keys(uint32_t index, const char *prefix)
+{
+    struct server *server = place.servers[index];
+    struct count of = {.prefix = prefix};
+
+    model_each(server_model(server), server_wall_us(server), count, &of);
+    return of.n;
+}
+
+static const char *dbsize(uint32_t index)
 {
     static char text[24];
-    size_t n = 0;
 
-    model_each(model, server_wall_us(server), count, &n);
-    snprintf(text, sizeof(text), "%zu", n);
+    snprintf(text, sizeof(text), "%lld", place_keys(index, ""));
     return text;
 }
 
@@ -155,7 +170,7 @@ const char *place_do(uint32_t index, const char *const *words, size_t n_words)
     struct server *server = place.servers[index];
     struct model *model = server_model(server);
 
-    if (n_words == 1 && strcmp(words[0], "DBSIZE") == 0) return count_keys(server, model);
+    if (n_words == 1 && strcmp(words[0], "DBSIZE") == 0) return dbsize(index);
     if (n_words == 4 && strcmp(words[0], "CONFIG") == 0 && strcmp(words[1], "SET") == 0 &&
         configure(model_manners(model), words[2], words[3]))
         return "OK";

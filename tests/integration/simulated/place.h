@@ -40,6 +40,8 @@ void place_crash(uint32_t index);
 void place_freeze(uint32_t index, bool frozen);
 /* place_do - run a command of the operator there, and return the reply as text. */
 const char *place_do(uint32_t index, const char *const *words, size_t n_words);
+/* place_keys - return how many of its keys begin so. */
+long long place_keys(uint32_t index, const char *prefix);
 /* place_scripts, place_sets - return how many scripts, and how many SETs of clients, it has executed. */
 long long place_scripts(uint32_t index);
 long long place_sets(uint32_t index);
