@@ -107,7 +107,7 @@ check_harness() {
     local verb said
     said=$(cd / && "$prefix/bin/quorlock-chaos" --seconds 5 --seed 7 --plan) || fail 'quorlock-chaos does not find its programs'
     [ -n "$said" ] || fail 'quorlock-chaos has no plan'
-    for verb in '' check compare down hurt status up; do
+    for verb in '' check compare down hurt status up with; do
         # shellcheck disable=SC2086
         said=$(cd / && "$prefix/bin/quorlock-chaos" $verb --help) || fail "quorlock-chaos $verb --help"
         grep -q "^usage: quorlock-chaos $verb" <<<"$said" || fail "quorlock-chaos $verb --help is of another: $said"
