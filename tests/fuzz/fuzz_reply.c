@@ -143,9 +143,9 @@ static void build(const struct alloc *alloc, struct asked *asked, const struct d
     CHECK(out.fault == BYTES_FINE);
     check_commands(asked, &out);
     bytes_clear(&out);
-    size_t length = dialect->channel(&asked->keys[0], channel, sizeof(channel));
+    size_t length = dialect->channel(&asked->keys[0], asked->request.prefix, channel, sizeof(channel));
     CHECK(length > asked->keys[0].length && length <= sizeof(channel));
-    CHECK(dialect->channel(&asked->keys[0], channel, 1) <= 1);
+    CHECK(dialect->channel(&asked->keys[0], asked->request.prefix, channel, 1) <= 1);
 }
 
 /* A guard as a connection has it that looked at it. */

@@ -224,7 +224,7 @@ LATER_TEST(warnings_from_before_the_events_wait_for_them)
     assert_true(strlen(event.text) > 0);
 }
 
-static void on_inspected(int status, const struct quorlock_report *report, void *arg)
+static void on_dropped(int status, const struct quorlock_inspect_report *report, void *arg)
 {
     (void)status;
     (void)report;
@@ -236,7 +236,7 @@ LATER_TEST(all_lines_from_before_the_events_wait_for_them_if_there_was_no_handle
     struct quorlock_event event = {.size = sizeof(event)};
 
     /* After the answer the nodes are ready, which is not a warning. */
-    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", on_inspected, NULL), 0);
+    assert_int_equal(quorlock_sync_client_inspect(sync_client, "key", on_dropped, NULL), 0);
     assert_int_equal(quorlock_sync_client_events(sync_client, &events_fd), 0);
     do {
         assert_true(readable(GENEROUS_US / 1000));
