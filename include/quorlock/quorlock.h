@@ -105,7 +105,8 @@ struct quorlock_error {
 #define QUORLOCK_RENEW_NEVER          UINT32_MAX
 #define QUORLOCK_FENCE_TTL_MS_DEFAULT 604800000u /* seven days */
 #define QUORLOCK_PERMITS_MAX          64
-#define QUORLOCK_LIST_MAX             1000000u /* locks that quorlock_client_list() finds */
+#define QUORLOCK_SLOT_NONE            UINT32_MAX /* the slot of what holds no permit */
+#define QUORLOCK_LIST_MAX             1000000u   /* locks that quorlock_client_list() finds */
 #define QUORLOCK_SHARED_ALL           UINT64_MAX
 
 /* quorlock_log_cb - get one line of the log, without newline and without passwords. It runs from the loop, before the
@@ -244,7 +245,7 @@ struct quorlock_result {
     uint64_t fence;      /* the fencing token; 0 without fencing */
     const struct quorlock_vote *const *votes;
     size_t n_votes;
-    uint32_t slot; /* the permit that the lock holds, 0 to permits - 1; else 0 */
+    uint32_t slot; /* the permit that the lock holds, 0 to permits - 1; QUORLOCK_SLOT_NONE: none */
 };
 
 typedef void (*quorlock_lock_cb)(quorlock_lock *, const struct quorlock_result *, void *arg);
@@ -280,9 +281,9 @@ struct quorlock_holder {
     const char *holder; /* as in struct quorlock_inspect_node */
     int64_t ttl_ms;     /* likewise */
     uint64_t fence;     /* the slot's fencing counter; 0: none */
-    uint32_t slot;
-    int shared;     /* QUORLOCK_HOLDER_WAITS: not 0: it wants the key shared */
-    uint32_t place; /* QUORLOCK_HOLDER_WAITS: in the queue of a fair lock, from 1 on; 0: in none */
+    uint32_t slot;      /* QUORLOCK_HOLDER_SLOT; else QUORLOCK_SLOT_NONE */
+    int shared;         /* QUORLOCK_HOLDER_WAITS: not 0: it wants the key shared */
+    uint32_t place;     /* QUORLOCK_HOLDER_WAITS: in the queue of a fair lock, from 1 on; 0: in none */
 };
 
 /* Why the votes of a node are ignored for a while. */
@@ -522,7 +523,7 @@ struct quorlock_listed {
     int64_t ttl_ms;     /* what is left of the lease on a quorum, or of the longest on fewer nodes; -1: no expiry */
     uint32_t readers;   /* of a shared lock, on a quorum; 0: unknown */
     uint32_t permits;   /* how many permits the name has; 0: unknown */
-    uint32_t slot;      /* which of them is held */
+    uint32_t slot;      /* which of them is held; QUORLOCK_SLOT_NONE: another mode */
 };
 
 /* How far a node's search came. */

@@ -42,6 +42,7 @@ inline result empty_result() noexcept
 {
     result got{};
     got.size = sizeof(got);
+    got.slot = QUORLOCK_SLOT_NONE;
     return got;
 }
 
@@ -409,7 +410,7 @@ class permit : public exclusive
         : exclusive(owner, name, detail::with_permits(options, count), to)
     {
     }
-    /* slot - return which one the latest grant gave: 0 to count - 1. */
+    /* slot - return which one the latest grant gave, 0 to count - 1; QUORLOCK_SLOT_NONE: there is no grant. */
     std::uint32_t slot() const { return granted().slot; }
 };
 

@@ -51,7 +51,7 @@ struct quorlock_sync_result {
     uint64_t fence;
     char text[QUORLOCK_SYNC_TEXT_SIZE];   /* the result or the error in words, cut if it is long */
     char token[QUORLOCK_SYNC_TOKEN_SIZE]; /* the whole owner token; "": none */
-    uint32_t slot;                        /* the permit that the lock holds; else 0 */
+    uint32_t slot;                        /* the permit that the lock holds, or QUORLOCK_SLOT_NONE */
 };
 
 typedef void (*quorlock_sync_lost_cb)(quorlock_sync_lock *, const struct quorlock_loss *, void *arg);
@@ -238,7 +238,7 @@ enum quorlock_event_type {
 };
 
 /* Like struct quorlock_sync_result for the caller: zeros, and size = sizeof once. Members that the type does not
- * name are 0. */
+ * name are 0, but slot is QUORLOCK_SLOT_NONE. */
 struct quorlock_event {
     size_t size;
     int type;           /* enum quorlock_event_type */

@@ -26,7 +26,7 @@ static bool holders_add(struct holders *holders, const struct alloc *alloc, cons
                                     .holder = name,
                                     .ttl_ms = other->ttl_ms,
                                     .fence = other->fence,
-                                    .slot = other->kind == OTHER_SLOT ? other->number : 0,
+                                    .slot = other->kind == OTHER_SLOT ? other->number : QUORLOCK_SLOT_NONE,
                                     .place = other->kind == OTHER_SLOT ? 0 : other->number,
                                     .shared = other->kind == OTHER_READER || other->kind == OTHER_READER_WAITS};
     holders->names[holders->n] = name;

@@ -181,7 +181,7 @@ static bool on_found(void *arg, const struct lister_key *key)
     struct listing *listing = node->listing;
     const struct runtime *runtime = admin_list_runtime_of(listing);
     char *raw = alloc_text(&runtime->alloc, key->key, key->key_length);
-    uint32_t slot = 0;
+    uint32_t slot = QUORLOCK_SLOT_NONE;
     const char *name = raw != NULL ? name_of(listing, raw, &slot) : NULL;
     struct listed *listed = NULL;
     char why[80];

@@ -590,6 +590,7 @@ static quorlock_sync_client *sync_client_of(const quorlock_sync_lock *lock)
 static int call(struct job *job, struct quorlock_sync_result *result)
 {
     job->sync = sync_client_of(job->lock);
+    job->result.slot = QUORLOCK_SLOT_NONE;
     if (check_result(result) != 0) return QUORLOCK_ERR_INVAL;
     (void)sync_call(job);
     if (result != NULL) sync_give(result, &job->result);
@@ -664,7 +665,7 @@ int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const s
                             quorlock_sync_with_cb fn, void *arg, struct quorlock_sync_result *result)
 {
     const struct quorlock_lock_options defaults = {.size = sizeof(defaults)};
-    struct quorlock_sync_result last = {.size = sizeof(last)};
+    struct quorlock_sync_result last = {.size = sizeof(last), .slot = QUORLOCK_SLOT_NONE};
     quorlock_sync_lock *lock = NULL;
     struct quorlock_error error;
     int status;
@@ -700,7 +701,8 @@ static int sync_start_operation(quorlock_sync_lock *lock, void (*run)(struct job
                       .lock = lock,
                       .cancelable = type == QUORLOCK_EVENT_ACQUIRE_ENDED,
                       .cb = cb,
-                      .cb_arg = arg};
+                      .cb_arg = arg,
+                      .result = {.slot = QUORLOCK_SLOT_NONE}};
     int status;
 
     if (cb == NULL && (lock == NULL || lock->loss == NULL)) return QUORLOCK_ERR_INVAL;

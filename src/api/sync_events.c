@@ -26,6 +26,7 @@ struct sync_event *sync_event_new(int type, const void *handle, void *arg)
     made->event.type = type;
     made->event.handle = handle;
     made->event.arg = arg;
+    made->event.slot = QUORLOCK_SLOT_NONE;
     return made;
 }
 
@@ -72,6 +73,7 @@ void sync_event_put(struct sync_events *events, struct sync_event *one, const st
     event->type = before.type;
     event->handle = before.handle;
     event->arg = before.arg;
+    if (!one->once) event->slot = QUORLOCK_SLOT_NONE; /* all but results */
     sync_events_add(events, one);
     pthread_mutex_unlock(&events->mutex);
 }
@@ -228,7 +230,7 @@ int sync_events_next(struct sync_events *events, struct quorlock_event *ret)
         return QUORLOCK_ERR_STATE;
     }
     one = FIRST_OF(&events->queue, struct sync_event, link);
-    sync_events_give(ret, one != NULL ? &one->event : &(struct quorlock_event){0});
+    sync_events_give(ret, one != NULL ? &one->event : &(struct quorlock_event){.slot = QUORLOCK_SLOT_NONE});
     once = one != NULL && one->once;
     if (one != NULL) sync_events_take(events, one);
     if (ret->type == QUORLOCK_EVENT_CLOSED) {

@@ -178,7 +178,7 @@ static int hand_over(struct job *job)
 
 int sync_refuse(struct job *job, int status, const char *text)
 {
-    job->result = (struct quorlock_sync_result){.status = status};
+    job->result = (struct quorlock_sync_result){.status = status, .slot = QUORLOCK_SLOT_NONE};
     snprintf(job->result.text, sizeof(job->result.text), "%s", text);
     return status;
 }

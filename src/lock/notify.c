@@ -51,10 +51,11 @@ static void run_callback(struct quorlock_lock *lock, struct lock_callback *callb
     handle_reap(lock);
 }
 
-/* The slot of a permit that is held; 0 for an ordinary lock. */
+/* The slot of a permit that is held. */
 static uint32_t held_slot(const struct claim *claim)
 {
-    return core_notified_held(claim->core) ? core_slot(claim->core) : 0;
+    return claim->keylist->permits != 0 && core_notified_held(claim->core) ? core_slot(claim->core)
+                                                                           : QUORLOCK_SLOT_NONE;
 }
 
 static void call_back(struct quorlock_lock *lock, struct lock_callback *callback, const struct claim *claim,
@@ -98,7 +99,7 @@ static void report_completed_acquire(struct quorlock_lock *lock)
     struct message_votes votes = {.n_kept = 0};
     char text[MESSAGE_SIZE];
     char owner[REQUEST_OWNER_SIZE];
-    struct quorlock_result result = {.text = text};
+    struct quorlock_result result = {.text = text, .slot = QUORLOCK_SLOT_NONE};
 
     lock->state = HANDLE_EXPANDED;
     if (reentry_renews_again(lock)) return;
@@ -131,7 +132,8 @@ static void report_given_back(struct quorlock_lock *lock)
     struct given_back *given_back = FIRST_OF(&lock->reentrant->given_back, struct given_back, link);
     struct lock_callback callback = given_back->callback;
     char text[MESSAGE_SIZE];
-    struct quorlock_result result = {.status = given_back->expired ? QUORLOCK_ERR_LOST : QUORLOCK_OK, .text = text};
+    struct quorlock_result result = {
+        .status = given_back->expired ? QUORLOCK_ERR_LOST : QUORLOCK_OK, .text = text, .slot = QUORLOCK_SLOT_NONE};
 
     assert(lock->reentrant != NULL && lock->releases > 0);
     list_remove(&lock->reentrant->given_back, &given_back->link);
@@ -147,7 +149,7 @@ static void report_dropped(struct quorlock_lock *lock)
 {
     struct lock_callback callback = lock->pending.ended;
     char text[MESSAGE_SIZE];
-    struct quorlock_result result = {.status = lock->acquired_status, .text = text};
+    struct quorlock_result result = {.status = lock->acquired_status, .text = text, .slot = QUORLOCK_SLOT_NONE};
 
     assert(lock->state == HANDLE_DROPPED && lock->releases > 0);
     lock->state = HANDLE_EXPANDED;

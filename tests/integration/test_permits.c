@@ -76,7 +76,7 @@ CLIENT_TEST(as_many_hold_as_there_are_permits)
     assert_int_equal(taken, (1u << K) - 1);
     assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_ERR_HELD);
     assert_contains(seen.text, "all 3 permits are taken");
-    assert_int_equal(seen.result.slot, 0);
+    assert_int_equal(seen.result.slot, QUORLOCK_SLOT_NONE);
     assert_status(fixture_acquire(permit(other, 0), &seen), QUORLOCK_ERR_HELD);
 }
 
@@ -111,7 +111,7 @@ CLIENT_TEST(an_ordinary_lock_of_the_name_is_apart)
 
     for (uint32_t i = 0; i < K; i++) assert_status(fixture_acquire(permit(fixture.client, 0), &seen), QUORLOCK_OK);
     assert_status(fixture_acquire(ordinary, &seen), QUORLOCK_OK);
-    assert_int_equal(seen.result.slot, 0);
+    assert_int_equal(seen.result.slot, QUORLOCK_SLOT_NONE);
     await_holders("key", seen.owner, 3);
     assert_status(fixture_acquire(fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS)), &seen), QUORLOCK_ERR_HELD);
 }

@@ -110,7 +110,7 @@ class Words(test_python.PythonCase):
             listing = self.client.list_locks(self.key + "*")
         self.assertEqual((listing.quorum, listing.answered), (2, 3))
         self.assertEqual(sorted(one[:4] + one[5:] for one in listing.locks),
-                         [(self.key, lock.token, "exclusive", 3, 0, 0, 0),
+                         [(self.key, lock.token, "exclusive", 3, 0, 0, None),
                           (self.key + ":p", permit.token, "permit", 3, 0, 3, permit.slot)])
         self.assertEqual([(node.state, node.error) for node in listing.nodes], [("listed", None)] * 3)
         for server in SERVERS:

@@ -330,7 +330,7 @@ static void open_window(struct actor *actor, const struct quorlock_result *resul
     }
     *window = (struct window){.held = {.keys = actor->plan->keys,
                                        .shared = actor->plan->shared,
-                                       .slot = (uint8_t)result->slot,
+                                       .slot = (uint8_t)(result->slot != QUORLOCK_SLOT_NONE ? result->slot : 0),
                                        .permits = (uint8_t)actor->plan->options.permits},
                               .open = true,
                               .token_hash = world_hash(token, strlen(token)),
@@ -380,7 +380,9 @@ void judge_granted(struct actor *actor, const struct quorlock_result *result)
                 "is granted a lock that is not valid");
     violated_if(actor, I6_TOLD_ONCE, result->valid_ms + 2 < actor->plan->options.min_valid_ms && !stood,
                 "is granted less validity than it asked for");
-    violated_if(actor, I6_TOLD_ONCE, result->slot != 0 && result->slot >= actor->plan->options.permits,
+    violated_if(actor, I6_TOLD_ONCE,
+                (actor->plan->options.permits == 0 ? result->slot != QUORLOCK_SLOT_NONE
+                                                   : result->slot >= actor->plan->options.permits),
                 "is granted a slot that its name does not have");
     modes_waited(actor);
     actor->n_grants++;

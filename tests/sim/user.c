@@ -631,9 +631,11 @@ static void check_holders(struct world *world, size_t index, const struct quorlo
     for (size_t k = 0; k < n_holders; k++) {
         const struct quorlock_holder *holder = holders[k];
         uint64_t place = (uint64_t)holder->kind << 32 | holder->slot;
+        bool fits = holder->kind == QUORLOCK_HOLDER_SLOT ? holder->slot < QUORLOCK_PERMITS_MAX
+                                                         : holder->slot == QUORLOCK_SLOT_NONE;
 
         if (place < before || holder->kind < QUORLOCK_HOLDER_SLOT || holder->kind > QUORLOCK_HOLDER_WAITS ||
-            holder->holder == NULL || holder->slot >= QUORLOCK_PERMITS_MAX) {
+            holder->holder == NULL || !fits) {
             judge_violated(world, UNEXPLAINED, "holder %zu of node %zu is reported as kind %d, slot %u", k, index,
                            holder->kind, holder->slot);
             return;

@@ -7,7 +7,7 @@ names another file.
 import ctypes
 import os
 from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any
+from typing import Any, Optional
 
 from ._version import VERSION
 
@@ -16,6 +16,7 @@ NAME = f"libquorlock.so.{INTERFACE}"
 OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
 
 TRY_ONCE = 2**32 - 1
+SLOT_NONE = 2**32 - 1
 RENEW_NEVER = 2**32 - 1
 TEXT_SIZE = 512
 EVENT_TEXT_SIZE = 1400
@@ -174,6 +175,11 @@ def text_array(texts: "list[bytes]") -> Any:
 
 def new_result() -> Result:
     return Result(size=ctypes.sizeof(Result))
+
+
+def slot_of(one: Any) -> Optional[int]:
+    """The slot in a struct of the library."""
+    return None if one.slot == SLOT_NONE else int(one.slot)
 
 
 def status_name(status: int) -> str:

@@ -96,7 +96,8 @@ class Lock(Handle):
         self._handle: Optional[int] = None
         self._client, self._keys, self._on_lost, self._names, self._options = client, keys, on_lost, names, options
         self._lost: Optional[str] = None
-        self._fence, self._token, self._slot = 0, "", 0
+        self._fence, self._token = 0, ""
+        self._slot: Optional[int] = None
         self._inside: Optional[Inside] = None
         self._canceled = False
         self._detached = False
@@ -151,8 +152,8 @@ class Lock(Handle):
         return self._fence
 
     @property
-    def slot(self) -> int:
-        """The permit of the last grant, 0 to permits - 1; 0 without permits."""
+    def slot(self) -> Optional[int]:
+        """The permit of the last grant, 0 to permits - 1; None without permits, and before a grant."""
         return self._slot
 
     @property
@@ -433,7 +434,7 @@ class Lock(Handle):
 
     def _grant(self, result: Any) -> None:
         self._detached = False
-        self._fence, self._token, self._slot = int(result.fence), result.token.decode(), int(result.slot)
+        self._fence, self._token, self._slot = int(result.fence), result.token.decode(), _library.slot_of(result)
 
     def _give_up(self, wait: Waiting, end: Callable[[], object]) -> None:
         """Cancel an acquire that nobody waits for any more, and end its grant."""

@@ -22,7 +22,7 @@ class Holder(NamedTuple):
     holder: Optional[str]
     ttl_ms: int
     fence: int
-    slot: int
+    slot: Optional[int]
     shared: bool
     place: int
 
@@ -81,7 +81,7 @@ class Listed(NamedTuple):
     ttl_ms: int
     readers: int
     permits: int
-    slot: int
+    slot: Optional[int]
 
 
 class ListNode(NamedTuple):
@@ -106,7 +106,7 @@ def text_of(text: Optional[bytes]) -> Optional[str]:
 
 
 def read_holder(one: Any) -> Holder:
-    return Holder(KINDS.get(one.kind, "unknown"), text_of(one.holder), one.ttl_ms, one.fence, one.slot, bool(one.shared),
+    return Holder(KINDS.get(one.kind, "unknown"), text_of(one.holder), one.ttl_ms, one.fence, _library.slot_of(one), bool(one.shared),
                   one.place)
 
 
@@ -141,7 +141,7 @@ def read_list_node(one: Any) -> ListNode:
 
 def read_listed(one: Any) -> Listed:
     return Listed(text_of(one.key) or "", text_of(one.holder), MODES.get(one.mode, "unknown"), one.nodes, one.ttl_ms,
-                  one.readers, one.permits, one.slot)
+                  one.readers, one.permits, _library.slot_of(one))
 
 
 def call(client: Connection, function: str, text: bytes, take: Callable[[Any], None], callback: Any,
