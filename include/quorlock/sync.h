@@ -2,13 +2,15 @@
 /*
  * sync.h - the same lock for callers without an event loop, from any thread
  *
- * quorlock_sync_client_new() starts a thread that runs a client on an event loop of its own. The other functions hand
- * their work to that thread and, except those that only start something, wait for the answer. The manual explains them:
- * quorlock_sync_client_new(3), and quorlock_sync_candidate_stand(3) for elections.
+ * quorlock_sync_client_new() starts a thread, here the loop's thread, that runs a client on an event loop of its own.
+ * The other functions hand their work to that loop and, except those that only start something, wait for the answer.
+ * The manual explains them: quorlock_sync_client_new(3), and quorlock_sync_candidate_stand(3) for elections.
  *
  * Rules for every function, unless its comment says otherwise:
  *
- * - Threads. Any thread may call a function at any time; several threads may use one lock.
+ * - Threads. Any thread may call a function at any time, but not a signal handler; several threads may use one lock.
+ *   Where nothing else is under way, and no callback of yours may be due, a thread that waits for an answer runs the
+ * loop itself meanwhile, for some milliseconds at most, with all signals blocked and without cancelation.
  * - Ownership. A lock, a candidate or an observer belongs to the caller until the caller frees it, before or after the
  *   client is closed. Do not use one that another thread has freed, nor a client that another thread has closed.
  * - Errors. Once the client is closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In
@@ -146,7 +148,7 @@ QUORLOCK_API uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock
  * NULL, or too small), CLOSED quorlock_sync_lock_fence - return the fencing token of the present grant; 0: not held, or
  * without fencing
  *
- * Both ask the loop's thread. Another thread may release the lock meanwhile: the result of an acquire has both tokens
+ * Both ask the loop. Another thread may release the lock meanwhile: the result of an acquire has both tokens
  * of that grant.
  */
 QUORLOCK_API int quorlock_sync_lock_token(quorlock_sync_lock *lock, char *token, size_t size);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sync.c - the sync API: a loop's thread, and the jobs that other threads post for it
+ * sync.c - the sync API: a loop, and the jobs that threads post for it
  *
- * A call makes a job on its stack and posts it, wakes the loop through an eventfd if that sleeps, and sleeps until the
- * job has ended. A function that only starts an operation allocates its job, which ends with its callback. Only the
- * loop's thread uses the client and its locks, so libevent needs no locking (evthread_use_pthreads would affect the
- * whole process). The loop takes all posted jobs at once, sends their requests together, and then wakes the threads
- * whose jobs have ended. Threads that call share no mutex.
+ * A call makes a job on its stack and posts it. If nobody leads, which is to run the loop, this thread does until its
+ * job has ended; else it wakes the loop through an eventfd if that sleeps, and sleeps until the job has ended. A
+ * function that only starts an operation allocates its job, which ends with its callback. Only the thread that leads
+ * uses the client and its locks, so libevent needs no locking (evthread_use_pthreads would affect the whole process).
+ * It takes all posted jobs at once, sends their requests together, and then wakes the threads whose jobs have ended.
+ * Threads that call share no mutex.
+ *
+ * The client's own thread leads while calls wait for each other, while callbacks of the program may run, which run in
+ * no other thread, and when no call has come for a moment.
  */
 #include <quorlock/sync.h>
 
@@ -25,6 +29,7 @@
 #include "api/sync_election.h"
 #include "api/sync_loop.h"
 #include "base/caller.h"
+#include "base/guest.h"
 #include "base/own_base.h"
 #include "base/system_os.h"
 
@@ -231,6 +236,7 @@ static void run_statistics(struct job *job)
 
     job->result.status = quorlock_client_statistics(job->sync->client, &statistics);
     if (job->result.status == 0) call->cb(&statistics, call->arg);
+    sync_tell_end(job->sync);
     sync_done(job);
 }
 
@@ -298,6 +304,7 @@ static void run_on_lost(struct job *job)
 {
     const struct on_lost_job *call = CONTAINER_OF(job, struct on_lost_job, job);
 
+    if (job->lock->lost != NULL) sync_tell_end(job->sync);
     job->lock->lost = call->cb;
     job->lock->lost_arg = call->arg;
     if (job->lock->loss != NULL) sync_event_set_arg(&job->sync->events, job->lock->loss, call->arg);
@@ -348,6 +355,7 @@ static void sync_run_free(struct job *job)
     quorlock_sync_lock *handle = job->lock;
 
     (void)sync_withdraw(job->sync, handle, true);
+    if (handle->lost != NULL) sync_tell_end(job->sync);
     list_remove(&job->sync->locks, &handle->link);
     /* Its result is CANCELED, and comes when the handle does not exist any more. */
     if (handle->acquiring != NULL) handle->acquiring->lock = NULL;
@@ -397,9 +405,7 @@ static void run_close(struct job *job)
 
 static void *loop(void *arg)
 {
-    quorlock_sync_client *sync = arg;
-
-    while (!sync->over) sync_loop_turn(sync);
+    sync_loop_own(arg);
     return NULL;
 }
 
@@ -470,6 +476,8 @@ static quorlock_sync_client *sync_make(void)
     if (sync == NULL) return NULL;
     *sync = (quorlock_sync_client){.n_users = 1,
                                    .wake_fd = -1,
+                                   .leader = LEADER_OWN,
+                                   .level = guest_level(),
                                    .mutex = PTHREAD_MUTEX_INITIALIZER,
                                    .events = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
     if (open_shown(sync) == 0) return sync;
@@ -496,6 +504,7 @@ int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_c
     status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock, error);
     if (status != 0) goto failed;
     sync->keeps_log = options == &copy && copy.log_arg == &sync->events;
+    if (options == &copy && ((copy.log != NULL && !sync->keeps_log) || copy.credentials != NULL)) sync_tell_begin(sync);
     status = sync_start_thread(sync);
     if (status != 0) {
         status = fail_open(error);
@@ -700,6 +709,7 @@ static int sync_start_operation(quorlock_sync_lock *lock, void (*run)(struct job
                       .sync = sync_client_of(lock),
                       .lock = lock,
                       .cancelable = type == QUORLOCK_EVENT_ACQUIRE_ENDED,
+                      .tells = cb != NULL,
                       .cb = cb,
                       .cb_arg = arg,
                       .result = {.slot = QUORLOCK_SLOT_NONE}};
@@ -749,7 +759,9 @@ void quorlock_sync_lock_free(quorlock_sync_lock *lock)
 void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorlock_sync_lost_cb cb, void *arg)
 {
     struct on_lost_job call = {
-        .job = {.run = run_on_lost, .sync = sync_client_of(lock), .lock = lock}, .cb = cb, .arg = arg};
+        .job = {.run = run_on_lost, .sync = sync_client_of(lock), .lock = lock, .tells = cb != NULL},
+        .cb = cb,
+        .arg = arg};
 
     (void)sync_do_anywhere(&call.job);
 }
@@ -794,7 +806,7 @@ int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char 
 
 int quorlock_sync_client_statistics(quorlock_sync_client *sync, quorlock_sync_statistics_cb cb, void *arg)
 {
-    struct statistics_job call = {.job = {.run = run_statistics, .sync = sync}, .cb = cb, .arg = arg};
+    struct statistics_job call = {.job = {.run = run_statistics, .sync = sync, .tells = true}, .cb = cb, .arg = arg};
 
     if (cb == NULL) return QUORLOCK_ERR_INVAL;
     return sync_do_anywhere(&call.job);

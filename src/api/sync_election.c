@@ -49,6 +49,12 @@ static int run_job(struct job *job, struct quorlock_error *error)
     return caller_report(error, status, job->result.text);
 }
 
+/* tells - return whether the caller has given callbacks with the candidate. */
+static bool tells(const quorlock_sync_candidate *handle)
+{
+    return handle->told.elected != NULL || handle->told.deposed != NULL || handle->told.ended != NULL;
+}
+
 /* ---- events of a candidate, in the loop's thread ---- */
 
 /* forget_events - free the events of the candidate: none comes any more. */
@@ -190,7 +196,7 @@ struct candidate_job {
     const struct quorlock_candidate_options *options;
 };
 
-static void sync_election_run_new(struct job *job)
+static void sync_election_make(struct job *job)
 {
     const struct candidate_job *call = CONTAINER_OF(job, struct candidate_job, job);
     quorlock_sync_client *sync = job->sync;
@@ -226,13 +232,22 @@ static void sync_election_run_new(struct job *job)
     sync_done(job);
 }
 
+static void sync_election_run_new(struct job *job)
+{
+    const quorlock_sync_candidate *handle = job->candidate;
+
+    sync_election_make(job);
+    if (handle->candidate == NULL || !tells(handle)) sync_tell_end(job->sync);
+}
+
 /* A call that waits for a candidacy. */
 struct wait_job {
     struct job job;
     unsigned n_ends; /* when the call began to wait */
 };
 
-/* will_wait - keep the handle until await(), because another thread may free it before. */
+/* will_wait - keep the handle until await(), because another thread may free it before. Meanwhile the own thread leads:
+ * there is no job whose end the loop would be run for. */
 static void will_wait(struct job *job)
 {
     quorlock_sync_candidate *handle = job->candidate;
@@ -241,6 +256,7 @@ static void will_wait(struct job *job)
     CONTAINER_OF(job, struct wait_job, job)->n_ends = handle->n_ends;
     use(handle);
     sync_begin_call(handle->sync);
+    sync_tell_begin(handle->sync);
     pthread_mutex_unlock(&handle->sync->mutex);
 }
 
@@ -296,6 +312,7 @@ static void sync_election_run_free(struct job *job)
     quorlock_sync_candidate *handle = job->candidate;
 
     (void)sync_withdraw(job->sync, handle, true);
+    if (tells(handle)) sync_tell_end(job->sync);
     list_remove(&job->sync->candidates, &handle->link);
     quorlock_candidate_free(handle->candidate);
     forget_events(handle);
@@ -317,7 +334,9 @@ int quorlock_sync_candidate_new(quorlock_sync_candidate **ret, quorlock_sync_cli
 {
     quorlock_sync_candidate *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct candidate_job call = {
-        .job = {.run = sync_election_run_new, .sync = sync, .candidate = handle}, .name = name, .options = options};
+        .job = {.run = sync_election_run_new, .sync = sync, .candidate = handle, .tells = true},
+        .name = name,
+        .options = options};
 
     if (ret == NULL) return sync_no_place("candidate", error);
     if (handle == NULL || pthread_cond_init(&handle->changed, NULL) != 0) {
@@ -357,6 +376,7 @@ static int await(const struct wait_job *call, bool until_elected, uint64_t *ret_
         status = handle->shut_out ? QUORLOCK_ERR_CLOSED : QUORLOCK_ERR_CANCELED;
     use_no_more(handle);
     pthread_mutex_unlock(&sync->mutex);
+    sync_tell_end(sync);
     sync_end_call(sync);
     return status;
 }
@@ -456,7 +476,7 @@ struct observer_job {
     const struct quorlock_observer_options *options;
 };
 
-static void run_observe(struct job *job)
+static void make_observer(struct job *job)
 {
     const struct observer_job *call = CONTAINER_OF(job, struct observer_job, job);
     quorlock_sync_observer *handle = call->observer;
@@ -481,12 +501,20 @@ static void run_observe(struct job *job)
     sync_done(job);
 }
 
+static void run_observe(struct job *job)
+{
+    const quorlock_sync_observer *handle = CONTAINER_OF(job, struct observer_job, job)->observer;
+
+    make_observer(job);
+    if (handle->observer == NULL || handle->changed != NULL) sync_tell_end(job->sync);
+}
+
 int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *sync, const char *name,
                                const struct quorlock_observer_options *options, struct quorlock_error *error)
 {
     quorlock_sync_observer *handle = ret != NULL ? calloc(1, sizeof(*handle)) : NULL;
     struct observer_job call = {
-        .job = {.run = run_observe, .sync = sync}, .observer = handle, .name = name, .options = options};
+        .job = {.run = run_observe, .sync = sync, .tells = true}, .observer = handle, .name = name, .options = options};
 
     if (ret == NULL) return sync_no_place("observer", error);
     if (handle == NULL) {
@@ -507,6 +535,7 @@ static void run_forget(struct job *job)
     quorlock_sync_observer *handle = CONTAINER_OF(job, struct observer_job, job)->observer;
 
     list_remove(&job->sync->observers, &handle->link);
+    if (handle->changed == NULL) sync_tell_end(job->sync);
     quorlock_observer_free(handle->observer);
     sync_done(job);
 }

@@ -9,8 +9,11 @@
 
 #include "base/caller.h"
 #include "base/futex.h"
+#include "base/guest.h"
 
 #define MS 1000u
+/* How often the own thread looks whether calls still come, or one call leads for long. */
+#define MOMENT_US 2000u
 
 struct job sync_closed;
 
@@ -79,6 +82,16 @@ void sync_await_no_call(quorlock_sync_client *sync)
     }
 }
 
+void sync_tell_begin(quorlock_sync_client *sync)
+{
+    atomic_fetch_add(&sync->n_told, 1);
+}
+
+void sync_tell_end(quorlock_sync_client *sync)
+{
+    atomic_fetch_sub(&sync->n_told, 1);
+}
+
 /* ---- jobs ---- */
 
 /* is_loop - return whether this is the loop's thread. After the close another thread may have its id. */
@@ -102,8 +115,11 @@ static void sync_loop_wake(const quorlock_sync_client *sync)
 static void sync_loop_tell(struct job *job)
 {
     if (job->cb != NULL) {
+        quorlock_sync_client *sync = job->sync;
+
         job->result.size = sizeof(job->result);
         job->cb(&job->result, job->cb_arg);
+        sync_tell_end(sync);
     } else {
         sync_events_put_result(&job->sync->events, job->event, &job->result);
     }
@@ -114,11 +130,13 @@ void sync_done(struct job *job)
 {
     quorlock_sync_client *sync = job->sync;
 
+    if (job->posted) sync->n_taken--;
     if (job->cb != NULL || job->event != NULL) {
         sync_loop_tell(job);
         return;
     }
     if (!job->posted) return;
+    sync->served = true;
     job->next = sync->ended;
     sync->ended = job;
 }
@@ -138,37 +156,221 @@ static void sync_loop_let_go(quorlock_sync_client *sync)
     }
 }
 
-/* post - give the job to the loop. Return false if that takes none. A call has begun. */
+/* post - give the job to whoever leads. Return false if the loop takes none. A call has begun. */
 static bool post(quorlock_sync_client *sync, struct job *job)
 {
     struct job *last = atomic_load(&sync->posted);
 
     job->posted = true;
+    if (job->tells) sync_tell_begin(sync);
     do {
-        if (last == &sync_closed) return false;
+        if (last == &sync_closed) {
+            if (job->tells) sync_tell_end(sync);
+            return false;
+        }
         job->next = last;
     } while (!atomic_compare_exchange_weak(&sync->posted, &last, job));
     if (atomic_load(&sync->sleeps) && atomic_exchange(&sync->sleeps, false)) sync_loop_wake(sync);
     return true;
 }
 
-/* await_end - sleep until the job has ended. */
-static void await_end(struct job *job)
-{
-    int state = JOB_UNDER_WAY;
+/* ---- turns ---- */
 
-    (void)atomic_compare_exchange_strong(&job->state, &state, JOB_AWAITED);
-    while (atomic_load(&job->state) != JOB_ENDED) futex_wait(&job->state, JOB_AWAITED);
+/* sync_loop_take - move the jobs that were posted to the end of `taken`, in their order, and leave `rest` there. */
+static void sync_loop_take(quorlock_sync_client *sync, struct job *rest)
+{
+    struct job *job = atomic_exchange(&sync->posted, rest), *in_order = NULL;
+    struct job **end = &sync->taken;
+
+    while (job != NULL) {
+        struct job *before = job->next;
+
+        job->next = in_order;
+        in_order = job;
+        job = before;
+        sync->n_taken++;
+    }
+    while (*end != NULL) end = &(*end)->next;
+    *end = in_order;
 }
 
-/* hand_over - have the loop's thread run the job, and wait for its end. */
+static struct job *next_job(quorlock_sync_client *sync)
+{
+    struct job *job = sync->taken;
+
+    if (job != NULL) sync->taken = job->next;
+    return job;
+}
+
+/* end_unrun - end a job that was taken and will not run. */
+static void end_unrun(struct job *job, int status, const char *text)
+{
+    (void)sync_refuse(job, status, text);
+    /* A job with a callback calls it all the same. */
+    if (job->tells && job->cb == NULL) sync_tell_end(job->sync);
+    sync_done(job);
+}
+
+/* may_run - return whether this thread may run the jobs that were taken. From one of them on a callback of the caller
+ * may run, which is only called by the own thread; that one is about to lead then. */
+static bool may_run(quorlock_sync_client *sync)
+{
+    return atomic_load(&sync->leader) == LEADER_OWN || atomic_load(&sync->n_told) == 0;
+}
+
+static void run_jobs(quorlock_sync_client *sync)
+{
+    struct job *job;
+
+    sync_loop_take(sync, NULL);
+    while (may_run(sync) && (job = next_job(sync)) != NULL) {
+        if (job->withdrawn) {
+            end_unrun(job, QUORLOCK_ERR_CANCELED, "canceled before it began");
+        } else {
+            job->run(job);
+        }
+    }
+}
+
+void sync_on_wake(int fd, short what, void *arg)
+{
+    uint64_t count;
+
+    (void)what;
+    (void)(read(fd, &count, sizeof(count)) == 0);
+    run_jobs(arg);
+}
+
+/* sync_loop_turn - run all jobs, then what the base has to do; wait for that. */
+static void sync_loop_turn(quorlock_sync_client *sync)
+{
+    int flags = EVLOOP_ONCE;
+
+    sync->served = false;
+    run_jobs(sync);
+    /* Whoever posts a job after this look finds that the loop sleeps. */
+    atomic_store(&sync->sleeps, true);
+    if (sync->ended != NULL || sync->taken != NULL || atomic_load(&sync->wanted) || atomic_load(&sync->posted) != NULL)
+        flags |= EVLOOP_NONBLOCK;
+    event_base_loop(sync->base, flags);
+    atomic_store(&sync->sleeps, false);
+    /* What these threads do next must not keep the requests of this turn from leaving. */
+    sync_loop_let_go(sync);
+}
+
+/* ---- who leads ---- */
+
+static void call_own(quorlock_sync_client *sync)
+{
+    atomic_fetch_add(&sync->n_own_calls, 1);
+    futex_wake(&sync->n_own_calls);
+}
+
+/* sync_loop_become - lead if nobody does. */
+static bool sync_loop_become(quorlock_sync_client *sync, int leader)
+{
+    int none = LEADER_NONE;
+
+    return atomic_compare_exchange_strong(&sync->leader, &none, leader);
+}
+
+/* have_led - have the own thread lead if nobody does. */
+static void have_led(quorlock_sync_client *sync)
+{
+    if (sync_loop_become(sync, LEADER_OWN)) call_own(sync);
+}
+
+/* is_quiet - return whether nothing is under way that somebody waits for. The loop may be left alone for a moment. */
+static bool is_quiet(quorlock_sync_client *sync)
+{
+    return sync->n_taken == 0 && !sync->over && atomic_load(&sync->n_told) == 0;
+}
+
+/* leave_alone - lead no longer: nobody does. */
+static void leave_alone(quorlock_sync_client *sync)
+{
+    atomic_store(&sync->leader, LEADER_NONE);
+    /* Whoever posts a job after this look finds that nobody leads. */
+    if (atomic_load(&sync->posted) != NULL) have_led(sync);
+}
+
+/* sync_loop_lead - run the loop in this thread until the job has ended. */
+static void sync_loop_lead(quorlock_sync_client *sync, struct job *job)
+{
+    struct guest guest;
+
+    guest_begin(&guest);
+    atomic_fetch_add(&sync->n_leads, 1);
+    do sync_loop_turn(sync);
+    while (atomic_load(&job->state) != JOB_ENDED && !atomic_load(&sync->wanted) && atomic_load(&sync->n_told) == 0);
+    if (is_quiet(sync) && !atomic_load(&sync->wanted)) {
+        leave_alone(sync);
+    } else {
+        atomic_store(&sync->leader, LEADER_OWN);
+        call_own(sync);
+    }
+    guest_end(&guest);
+}
+
+void sync_loop_own(quorlock_sync_client *sync)
+{
+    unsigned n_leads = 0;
+
+    for (;;) {
+        unsigned n_own_calls = atomic_load(&sync->n_own_calls);
+
+        if (atomic_load(&sync->leader) == LEADER_OWN) {
+            atomic_store(&sync->wanted, false);
+            do {
+                if (sync->over) return;
+                sync_loop_turn(sync);
+            } while (!sync->served || !is_quiet(sync));
+            n_leads = atomic_load(&sync->n_leads);
+            leave_alone(sync);
+            continue;
+        }
+        futex_wait_for(&sync->n_own_calls, n_own_calls, MOMENT_US);
+        if (atomic_load(&sync->leader) == LEADER_OWN) continue;
+        if (atomic_load(&sync->n_leads) != n_leads) {
+            n_leads = atomic_load(&sync->n_leads);
+            continue;
+        }
+        if (sync_loop_become(sync, LEADER_OWN)) continue;
+        /* One call has led for so long. */
+        atomic_store(&sync->wanted, true);
+        if (atomic_exchange(&sync->sleeps, false)) sync_loop_wake(sync);
+    }
+}
+
+/* ---- calls ---- */
+
+/* await_end - wait until the job has ended; meanwhile lead, if nobody does. */
+static void await_end(quorlock_sync_client *sync, struct job *job)
+{
+    bool may_lead = guest_level() <= sync->level;
+    int state;
+
+    while (atomic_load(&job->state) != JOB_ENDED) {
+        if (!may_lead || atomic_load(&sync->n_told) > 0) {
+            have_led(sync);
+        } else if (sync_loop_become(sync, LEADER_CALLER)) {
+            sync_loop_lead(sync, job);
+            continue;
+        }
+        state = JOB_UNDER_WAY;
+        (void)atomic_compare_exchange_strong(&job->state, &state, JOB_AWAITED);
+        futex_wait(&job->state, JOB_AWAITED);
+    }
+}
+
+/* hand_over - have the loop run the job, and wait for its end. */
 static int hand_over(struct job *job)
 {
     quorlock_sync_client *sync = job->sync;
 
     sync_begin_call(sync);
     if (post(sync, job)) {
-        await_end(job);
+        await_end(sync, job);
     } else {
         (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
     }
@@ -208,6 +410,7 @@ int sync_do_anywhere(struct job *job)
 {
     if (sync_loop_refuse(job) != 0) return job->result.status;
     if (!is_loop(job->sync)) return hand_over(job);
+    if (job->tells) sync_tell_begin(job->sync);
     job->run(job);
     return job->result.status;
 }
@@ -223,36 +426,15 @@ int sync_start(const struct job *given)
     status = sync_loop_refuse(job);
     if (status == 0) {
         sync_begin_call(sync);
-        if (!post(sync, job)) status = QUORLOCK_ERR_CLOSED;
+        if (post(sync, job)) {
+            have_led(sync);
+        } else {
+            status = QUORLOCK_ERR_CLOSED;
+        }
         sync_end_call(sync);
     }
     if (status != 0) free(job);
     return status;
-}
-
-/* sync_loop_take - move the jobs that were posted to the end of `taken`, in their order, and leave `rest` there. */
-static void sync_loop_take(quorlock_sync_client *sync, struct job *rest)
-{
-    struct job *job = atomic_exchange(&sync->posted, rest), *in_order = NULL;
-    struct job **end = &sync->taken;
-
-    while (job != NULL) {
-        struct job *before = job->next;
-
-        job->next = in_order;
-        in_order = job;
-        job = before;
-    }
-    while (*end != NULL) end = &(*end)->next;
-    *end = in_order;
-}
-
-static struct job *next_job(quorlock_sync_client *sync)
-{
-    struct job *job = sync->taken;
-
-    if (job != NULL) sync->taken = job->next;
-    return job;
 }
 
 bool sync_withdraw(quorlock_sync_client *sync, const void *handle, bool all)
@@ -268,52 +450,13 @@ bool sync_withdraw(quorlock_sync_client *sync, const void *handle, bool all)
     return any;
 }
 
-static void run_jobs(quorlock_sync_client *sync)
-{
-    struct job *job;
-
-    sync_loop_take(sync, NULL);
-    while ((job = next_job(sync)) != NULL) {
-        if (job->withdrawn) {
-            (void)sync_refuse(job, QUORLOCK_ERR_CANCELED, "canceled before it began");
-            sync_done(job);
-        } else {
-            job->run(job);
-        }
-    }
-}
-
-void sync_on_wake(int fd, short what, void *arg)
-{
-    uint64_t count;
-
-    (void)what;
-    (void)(read(fd, &count, sizeof(count)) == 0);
-    run_jobs(arg);
-}
-
-void sync_loop_turn(quorlock_sync_client *sync)
-{
-    int flags = EVLOOP_ONCE;
-
-    run_jobs(sync);
-    /* Whoever posts a job after this look finds that the loop sleeps. */
-    atomic_store(&sync->sleeps, true);
-    if (sync->ended != NULL || atomic_load(&sync->posted) != NULL) flags |= EVLOOP_NONBLOCK;
-    event_base_loop(sync->base, flags);
-    atomic_store(&sync->sleeps, false);
-    /* What these threads do next must not keep the requests of this turn from leaving. */
-    sync_loop_let_go(sync);
-}
-
 void sync_loop_end(quorlock_sync_client *sync)
 {
     struct job *job;
 
     sync_loop_take(sync, &sync_closed);
     while ((job = next_job(sync)) != NULL) {
-        (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
-        sync_done(job);
+        end_unrun(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
     }
     sync->over = true;
 }

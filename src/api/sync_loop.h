@@ -15,9 +15,16 @@
 #include "base/list.h"
 #include "base/system.h"
 
+/* Who runs the loop. */
+enum sync_leader {
+    LEADER_NONE,   /* calls come, one at a time: the next one leads, or soon the own thread */
+    LEADER_CALLER, /* a thread that calls, until its job has ended */
+    LEADER_OWN     /* the client's own thread */
+};
+
 enum job_state { JOB_UNDER_WAY, JOB_AWAITED, JOB_ENDED };
 
-/* A call for the loop's thread. A call that passes more than its handle has a struct of its own, which begins with the
+/* A call for the loop. A call that passes more than its handle has a struct of its own, which begins with the
  * job and goes on with the arguments. Members that a job does not need are zero. */
 struct job {
     struct job *next;
@@ -29,6 +36,7 @@ struct job {
     void *cb_arg;
     struct sync_event *event; /* or comes at the end; both NULL: a thread waits for the end */
     atomic_int state;         /* enum job_state, where a thread waits; that thread sleeps on it */
+    bool tells;               /* from it on a callback of the caller may run: until sync_tell_end */
     bool posted;              /* else it runs inside a callback, and no thread waits for it */
     bool cancelable;          /* a cancel of the lock ends it, too, if the loop has not run it */
     bool withdrawn;           /* canceled, or its lock or candidate freed, before the loop ran it */
@@ -54,17 +62,25 @@ struct quorlock_sync_client {
     struct event *wake;
     int wake_fd;
     pthread_t thread;
-    /* The loop's thread only. */
+    /* Only the thread that leads. */
     quorlock_client *client;
     struct list locks, candidates, observers;
     struct job *taken; /* jobs that were taken from `posted` and not run yet */
+    size_t n_taken;    /* jobs that were taken and have not ended */
     struct job *ended; /* jobs that have ended, whose threads are woken at the end of the turn; the last first */
     bool keeps_log;    /* for events, because the caller has no log hook */
     bool shut;         /* by a shutdown: nothing new begins */
+    bool served;       /* a thread's job has ended in this turn */
     bool over;         /* the client is closed: this is the last turn */
 
     /* Any thread. */
     _Atomic(struct job *) posted; /* jobs that the loop has not taken, the last first; &sync_closed: it takes none */
+    atomic_int leader;            /* enum sync_leader */
+    atomic_uint n_leads;          /* how often a caller began to lead */
+    atomic_bool wanted;           /* the own thread wants to lead */
+    atomic_uint n_own_calls;      /* how often the own thread was called; it sleeps on this */
+    atomic_uint n_told;           /* reasons for which only the own thread leads: callbacks of the caller may run */
+    int level;                    /* guest.h, of the thread that opened the client */
     atomic_bool sleeps;           /* the loop does not look at `posted` before it is woken */
     atomic_uint n_callers;        /* calls that may still use the client, and SYNC_CLOSING */
     struct sync_events events;
@@ -88,7 +104,7 @@ int sync_do_anywhere(struct job *);
  * Errors, without calling cb: INVAL, CLOSED, NOMEM. */
 int sync_start(const struct job *);
 /* sync_withdraw - withdraw jobs of the lock or candidate that have not been run: all, or only those that a cancel
- * ends. They will not touch it, and end with CANCELED. Return true if there was any. The loop's thread only. */
+ * ends. They will not touch it, and end with CANCELED. Return true if there was any. In the loop only. */
 bool sync_withdraw(quorlock_sync_client *, const void *handle, bool all);
 /*
  * sync_done - end the job; it may not exist any more then
@@ -123,13 +139,16 @@ void sync_await_no_call(quorlock_sync_client *);
 uint32_t sync_valid_ms(quorlock_sync_client *, const struct expiry *);
 /* sync_no_place - report that `ret` is NULL, and return INVAL; `what` names the object. */
 int sync_no_place(const char *what, struct quorlock_error *);
+/* sync_tell_begin, _end - begin and end a time in which a callback of the caller may run, beside those of jobs. */
+void sync_tell_begin(quorlock_sync_client *);
+void sync_tell_end(quorlock_sync_client *);
+/* sync_loop_own - lead whenever nobody else does, until the end; what the own thread does. */
+void sync_loop_own(quorlock_sync_client *);
 /*
  * sync_on_wake   - run all jobs; the callback of the wake event
- * sync_loop_turn - run all jobs, then what the base has to do; wait for that
  * sync_loop_end  - refuse all jobs from now on, and those that were not run
  *
- * The loop's thread only.
+ * In the loop only.
  */
 void sync_on_wake(int fd, short what, void *sync);
-void sync_loop_turn(quorlock_sync_client *);
 void sync_loop_end(quorlock_sync_client *);

@@ -13,6 +13,16 @@ void futex_wait(const void *word, unsigned value)
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL);
 }
 
+void futex_wait_for(const void *word, unsigned value, unsigned most_us)
+{
+    /* The kernel's struct timespec for this call, whatever that of the C library is. */
+    const struct {
+        long seconds, nanoseconds;
+    } most = {(long)(most_us / 1000000u), (long)(most_us % 1000000u) * 1000};
+
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most);
+}
+
 void futex_wake(const void *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);

@@ -32,19 +32,20 @@
 #include "parts/server.h"
 #include "turns.h"
 
-#define MS        UINT64_C(1000)
-#define SERVERS   3
-#define USERS_MAX 4
-#define THREADS   (USERS_MAX + 2) /* the main thread, the loop */
-#define LOCKS     3
-#define KEYS      2
-#define STEPS_MAX 12
-#define STALL_US  (1500 * MS)
-#define STEP_US   (100 * MS) /* the loop looks at its queue again after so long at the latest */
-#define BOOT_US   UINT64_C(5000000000)
-#define WALL_US   UINT64_C(1800000000000000)
-#define WAKE_FD   1000
-#define EVENTS_FD 1001
+#define MS         UINT64_C(1000)
+#define SERVERS    3
+#define USERS_MAX  4
+#define THREADS    (USERS_MAX + 2) /* the main thread, the loop */
+#define OWN_THREAD 1
+#define LOCKS      3
+#define KEYS       2
+#define STEPS_MAX  12
+#define STALL_US   (1500 * MS)
+#define STEP_US    (100 * MS) /* the loop looks at its queue again after so long at the latest */
+#define BOOT_US    UINT64_C(5000000000)
+#define WALL_US    UINT64_C(1800000000000000)
+#define WAKE_FD    1000
+#define EVENTS_FD  1001
 
 /* Each switch of threads costs the address sanitizer some system calls. */
 #ifdef __SANITIZE_ADDRESS__
@@ -84,7 +85,7 @@ static struct {
     uint64_t readable;         /* the counter of EVENTS_FD */
 } f;
 
-static uint64_t totals[3]; /* grants, calls that were refused with CLOSED, losses */
+static uint64_t totals[4]; /* grants, calls that were refused with CLOSED, losses, times that a caller led */
 
 static bool one_in(unsigned n)
 {
@@ -165,7 +166,11 @@ ssize_t outside_write(int fd, const void *bytes, size_t size)
 
 int outside_close(int fd)
 {
-    if (fd == WAKE_FD) f.wake_closed = true;
+    if (fd != WAKE_FD) return 0;
+    f.wake_closed = true;
+    totals[3] += f.sync->n_leads;
+    if (f.sync->n_users == (f.sync->events.on ? 2u : 1u) && f.sync->n_told != 0)
+        turns_fail("callbacks may run, though there is no handle any more");
     return 0;
 }
 
@@ -200,15 +205,21 @@ static void pass_time(void)
     turns_pass();
 }
 
+/* all_wait - return whether all threads but that one are outside of the facade, or wait in it. */
+static bool all_wait(unsigned but)
+{
+    for (unsigned i = 0; i < THREADS; i++)
+        if (i != but && f.inside[i] != NULL && !turns_waits(i)) return false;
+    return true;
+}
+
 /* look_at_sleep - the loop sleeps: whoever has posted a job is still about to wake it. */
 static void look_at_sleep(void)
 {
     const quorlock_sync_client *sync = f.woken_arg;
 
-    if (f.counter > 0 || atomic_load_explicit(&sync->posted, memory_order_seq_cst) == NULL) return;
-    for (unsigned i = 0; i < THREADS; i++)
-        if (f.inside[i] != NULL && !turns_waits(i)) return;
-    turns_fail("a job waits for the loop, which sleeps");
+    if (f.counter == 0 && atomic_load_explicit(&sync->posted, memory_order_seq_cst) != NULL && all_wait(turns_self()))
+        turns_fail("a job waits for the loop, which sleeps");
 }
 
 /* The loop of the machine. It goes on when the machine is not stalled, so that a stalled loop runs no jobs. */
@@ -219,6 +230,7 @@ int outside_loop(struct event_base *base, int flags)
 
     (void)base;
     if (sleeps && sync->ended != NULL) turns_fail("the loop sleeps, and has not woken a thread whose job has ended");
+    if (sleeps && sync->taken != NULL) turns_fail("the loop sleeps, and has jobs to run");
     while (f.added && sleeps && f.counter == 0 && sync->ended == NULL && !one_in(8)) {
         look_at_sleep();
         pass_time();
@@ -237,8 +249,19 @@ int outside_dispatch(struct event_base *base)
 
 /* ---- what must hold at any time ---- */
 
+/* judge_leader - somebody leads, or soon does, while jobs wait or are under way. */
+static void judge_leader(const quorlock_sync_client *sync)
+{
+    if (sync->leader == LEADER_NONE && sync->n_taken > 0) turns_fail("jobs are under way, and nobody leads");
+    if (sync->leader == LEADER_NONE && sync->posted != NULL && turns_waits(OWN_THREAD) && all_wait(OWN_THREAD))
+        turns_fail("jobs wait, and nobody leads");
+    if (sync->leader == LEADER_OWN && turns_waits(OWN_THREAD) && all_wait(OWN_THREAD))
+        turns_fail("the own thread is to lead, and nobody has told it");
+}
+
 static void judge(void)
 {
+    if (!f.closing) judge_leader(f.sync);
     for (unsigned key = 0; key < KEYS; key++) {
         unsigned n = 0;
 
@@ -284,8 +307,15 @@ static void expect(const char *call, int status, bool closed, bool granted_no_mo
     if (granted_no_more && status == 0) turns_fail("%s: granted after a stop or a shutdown", call);
 }
 
+/* Callbacks run in the client's own thread. */
+static void expect_own_thread(void)
+{
+    if (turns_self() != OWN_THREAD) turns_fail("a callback runs in the thread of a call");
+}
+
 static void on_lost(quorlock_sync_lock *lock, const struct quorlock_loss *loss, void *arg)
 {
+    expect_own_thread();
     (void)lock;
     (void)loss;
     (void)arg;
@@ -327,6 +357,7 @@ static void on_told(const struct quorlock_sync_result *result, void *arg)
     struct shared *shared = arg;
     const void *before = enter(shared);
 
+    expect_own_thread();
     f.n_told++;
     if (result->status != QUORLOCK_ERR_CLOSED && !shared->changing && shared->handle != NULL) {
         if (quorlock_sync_lock_acquire(shared->handle, NULL) != QUORLOCK_ERR_STATE)
@@ -409,6 +440,7 @@ static void use_lock(struct shared *shared)
 
 static void on_statistics(const struct quorlock_statistics *statistics, void *arg)
 {
+    expect_own_thread();
     (void)statistics;
     (void)arg;
 }
@@ -507,12 +539,14 @@ static void on_elected(quorlock_candidate *candidate, uint64_t term, void *arg)
     (void)candidate;
     (void)term;
     (void)arg;
+    expect_own_thread();
     if (!f.candidate_changing && f.candidate != NULL && one_in(6)) free_candidate();
 }
 
 static void make_candidate(void)
 {
-    const struct quorlock_candidate_options options = {.size = sizeof(options), .elected = on_elected};
+    const struct quorlock_candidate_options options = {.size = sizeof(options),
+                                                       .elected = f.has_events ? NULL : on_elected};
     bool shut = f.shut;
     const void *before;
 
@@ -703,8 +737,8 @@ int main(int argc, char **argv)
     turns_end();
     place_free(&f.queue, f.net, f.machine, f.servers, SERVERS);
     (void)printf("%" PRIu64 " runs from seed %" PRIu64 ": %" PRIu64 " grants, %" PRIu64 " calls after the end, %" PRIu64
-                 " losses; each call came to its end\n",
-                 runs, seed, totals[0], totals[1], totals[2]);
+                 " losses, callers led %" PRIu64 " times; each call came to its end\n",
+                 runs, seed, totals[0], totals[1], totals[2], totals[3]);
     /* A run in which nothing happens shows nothing. */
-    return runs < RUNS || (totals[0] > 0 && totals[1] > 0 && totals[2] > 0) ? 0 : 1;
+    return runs < RUNS || (totals[0] > 0 && totals[1] > 0 && totals[2] > 0 && totals[3] > 0) ? 0 : 1;
 }

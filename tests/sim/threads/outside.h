@@ -64,6 +64,7 @@ int outside_client_new(quorlock_client **ret, struct event_base *, const struct 
 #define pthread_cond_broadcast turns_broadcast
 #define pthread_cond_destroy   turns_destroy_condition
 #define futex_wait             turns_futex_wait
+#define futex_wait_for         turns_futex_wait_for
 #define futex_wake             turns_futex_wake
 
 #undef atomic_load

@@ -36,6 +36,7 @@ struct thread {
     pthread_mutex_t *mutex; /* that it locks, or has to lock after a wait */
     pthread_cond_t *condition;
     const void *word; /* on which it sleeps */
+    bool timed;       /* it wakes by itself */
     unsigned joins;
     unsigned held_until; /* this pass; the kernel lets others run */
     void *(*run)(void *);
@@ -146,7 +147,7 @@ static bool can_run(const struct thread *thread)
 static unsigned choose(void)
 {
     unsigned can[THREADS_MAX];
-    unsigned n = 0, held = all.n;
+    unsigned n = 0, held = all.n, timed = all.n;
 
     if (++all.passes > PASSES_MAX) turns_fail("no end after so many turns");
     if (rng_one_in(&all.rng, HELD))
@@ -154,6 +155,7 @@ static unsigned choose(void)
     for (unsigned i = 0; i < all.n; i++) {
         if (all.threads[i].state == WAITS && rng_one_in(&all.rng, SPURIOUS)) all.threads[i].state = LOCKS;
         if (all.threads[i].state == SLEEPS && rng_one_in(&all.rng, SPURIOUS)) all.threads[i].state = READY;
+        if (all.threads[i].state == SLEEPS && all.threads[i].timed) timed = i;
         if (!can_run(&all.threads[i])) continue;
         if (all.threads[i].held_until > all.passes)
             held = i;
@@ -161,6 +163,10 @@ static unsigned choose(void)
             can[n++] = i;
     }
     if (n == 0 && held < all.n) return held;
+    if (n == 0 && timed < all.n) {
+        all.threads[timed].state = READY;
+        return timed;
+    }
     if (n == 0) turns_fail("all threads wait for each other");
     return can[rng_below(&all.rng, n)];
 }
@@ -360,7 +366,7 @@ int turns_destroy_condition(pthread_cond_t *condition)
 
 /* ---- futexes ---- */
 
-void turns_futex_wait(const void *word, unsigned value)
+static void futex_sleep(const void *word, unsigned value, bool timed)
 {
     struct thread *self = &all.threads[all.running];
     unsigned now;
@@ -369,8 +375,20 @@ void turns_futex_wait(const void *word, unsigned value)
     memcpy(&now, word, sizeof(now));
     if (now != value) return;
     self->word = word;
+    self->timed = timed;
     self->state = SLEEPS;
     turns_pass();
+}
+
+void turns_futex_wait(const void *word, unsigned value)
+{
+    futex_sleep(word, value, false);
+}
+
+void turns_futex_wait_for(const void *word, unsigned value, unsigned most_us)
+{
+    (void)most_us;
+    futex_sleep(word, value, true);
 }
 
 void turns_futex_wake(const void *word)

@@ -43,4 +43,5 @@ int turns_broadcast(pthread_cond_t *);
 int turns_destroy_condition(pthread_cond_t *);
 /* As those of base/futex.h. */
 void turns_futex_wait(const void *word, unsigned value);
+void turns_futex_wait_for(const void *word, unsigned value, unsigned most_us);
 void turns_futex_wake(const void *word);
