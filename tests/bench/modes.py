@@ -279,6 +279,24 @@ def by_mode(setting, servers, in_flight, delay_ms):
         yield row
 
 
+def by_threads(setting):
+    """Locks of the sync API by so many threads, each beside as many under way by the asynchronous one."""
+    program = setting.programs.path("bench_threads")
+    for threads in (1, 8, 64):
+        with setting.servers() as servers:
+            result = setting.programs.run([program, threads, max(1, round(setting.seconds)), ",".join(servers.nodes())])
+        row = compared(f"{threads} thread{'s' if threads > 1 else ''}", result["threads"], result["loop"])
+        if not row["locks"]:
+            raise Failed(f"{row['name']}: no lock")
+        row.update(mode="threads", threads=threads, switches=spread(
+            piece["switches"] / piece["locks"] for piece in result["threads"] if piece["locks"]))
+        setting.say(f"{row['name']}: {row['locks_per_s']['median']:,.0f} locks/s, "
+                    f"{row['switches']['median']:.2f} switches a lock; of as many under way in one loop: locks/s "
+                    f"{row['locks_per_s_ratio']['median']:.2f}, client CPU "
+                    f"{row['client_cpu_us_per_lock_ratio']['median']:.2f}")
+        yield row
+
+
 def before_and_now(setting, servers, in_flight):
     """Plain locks of another build, in turn with those of this one."""
     builds = {"before": setting.options.before, "now": setting.programs.build}

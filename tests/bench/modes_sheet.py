@@ -63,20 +63,32 @@ def elections_section(rows):
             + table(heads, cells))
 
 
-def uncontended_section(rows):
+def compared_section(rows, base, title, column, name_of_column):
+    """Rows of modes.compared()."""
     compared = (("p50_us", "p50"), ("locks_per_s", "locks/s"), ("client_cpu_us_per_lock", "client CPU"))
-    dots = Dots("of a plain lock", 1)
+    dots = Dots(f"of {base}", 1)
     for row in rows:
         if row["mode"] != "plain":
             for i, (name, text) in enumerate(compared):
                 dots.row(f"{row['name']}: {text}", [(row["name"], f"k{i}", row[f"{name}_ratio"])])
-    heads = ["", "locks/s", "p50 us", "= round trips", "p99 us", "client CPU us", "of plain: p50", "locks/s",
-             "client CPU", "failed"]
+    heads = ["", "locks/s", "p50 us", column, "p99 us", "client CPU us", f"of {base}: p50", "locks/s", "client CPU",
+             "failed"]
     cells = [[row["name"], *(shown(row[name] and row[name]["median"]) for name in ("locks_per_s", "p50_us")),
-              shown(row.get("round_trips") and row["round_trips"]["median"]),
+              shown(row.get(name_of_column) and row[name_of_column]["median"]),
               *(shown(row[name] and row[name]["median"]) for name in ("p99_us", "client_cpu_us_per_lock")),
               *(spread_text(row[f"{name}_ratio"]) for name, _ in compared), str(row["failed"])] for row in rows]
-    return plot("Against plain locks beside them in the same run", dots) + table(heads, cells)
+    return plot(title, dots) + table(heads, cells)
 
 
-SECTIONS = {9: permits_section, 10: readers_section, 11: elections_section, 12: uncontended_section}
+def uncontended_section(rows):
+    return compared_section(rows, "plain", "Against plain locks beside them in the same run", "= round trips",
+                            "round_trips")
+
+
+def threads_section(rows):
+    return compared_section(rows, "one loop", "Against as many locks under way in one loop, in the same run",
+                            "switches", "switches")
+
+
+SECTIONS = {9: permits_section, 10: readers_section, 11: elections_section, 12: uncontended_section,
+            14: threads_section}

@@ -410,4 +410,7 @@ WORKLOADS = {
     13: ("The limit", "What no client can be faster than on this machine: bytes that were made beforehand, and replies "
          "that nobody reads, on each node for itself. Sent: the bytes that quorlock sends. Bare: locks are given back "
          "by one look at all keys and one deletion of all, which tells no waiter.", limits),
+    14: ("Threads", "So many threads share a client of the sync API, and each takes and gives back a lock of its own "
+         "again and again, in turn with as many locks under way in one loop of the asynchronous API. A switch is a "
+         "thread of the client's process that goes to sleep.", modes.by_threads),
 }
