@@ -231,10 +231,11 @@ static void other_does(redisContext *other, const char *format, int number)
 SERVER_TEST(test_full_table_is_no_loss)
 {
     const struct server *server = SERVER(0);
-    redisContext *other = redisConnect("127.0.0.1", server->port);
+    redisContext *other;
     struct probe *probe;
 
     fixture_needs_real_servers();
+    other = redisConnect("127.0.0.1", server->port);
     bootstrap(SHORT_MS);
     probe = begin(SHORT_MS, NODE_READY);
     assert_int_equal(probe_do(probe, OP_ACQUIRE, "me").reply.outcome, OUTCOME_YES);
