@@ -27,13 +27,6 @@
 extern "C" {
 #endif
 
-/* For the adapters: C++ needs a cast where C needs none. */
-#ifdef __cplusplus
-#define quorlock_cast(type, value) static_cast<type>(value)
-#else
-#define quorlock_cast(type, value) ((type)(value))
-#endif
-
 /* Bits. */
 #define QUORLOCK_LOOP_READ  1u
 #define QUORLOCK_LOOP_WRITE 2u

@@ -16,6 +16,7 @@
 #ifndef QUORLOCK_ADAPTERS_EPOLL_H
 #define QUORLOCK_ADAPTERS_EPOLL_H
 
+#include <quorlock/adapters/cast.h>
 #include <quorlock/loop.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static inline int quorlock_epoll_run(struct quorlock_epoll *epoll, int timeout_m
 
     epoll->n = n > 0 ? n : 0;
     for (int i = 0; i < epoll->n; i++) {
-        struct quorlock_epoll_source *source = quorlock_cast(struct quorlock_epoll_source *, epoll->batch[i].data.ptr);
+        struct quorlock_epoll_source *source = QUORLOCK_CAST(struct quorlock_epoll_source *, epoll->batch[i].data.ptr);
 
         if (source != NULL) quorlock_epoll_pass_on(source, epoll->batch[i].events);
     }
@@ -112,7 +113,7 @@ static inline int quorlock_epoll_control(struct quorlock_epoll_source *source, i
 
 static inline void quorlock_epoll_free(void *arg)
 {
-    struct quorlock_epoll_source *source = quorlock_cast(struct quorlock_epoll_source *, arg);
+    struct quorlock_epoll_source *source = QUORLOCK_CAST(struct quorlock_epoll_source *, arg);
 
     for (int i = 0; i < source->epoll->n; i++) {
         if (source->epoll->batch[i].data.ptr == source) source->epoll->batch[i].data.ptr = NULL;
@@ -126,9 +127,9 @@ static inline struct quorlock_epoll_source *quorlock_epoll_source(void *epoll, i
 {
     struct quorlock_epoll_source *source = NULL;
 
-    if (fd >= 0) source = quorlock_cast(struct quorlock_epoll_source *, calloc(1, sizeof(*source)));
+    if (fd >= 0) source = QUORLOCK_CAST(struct quorlock_epoll_source *, calloc(1, sizeof(*source)));
     if (source == NULL) return NULL;
-    source->epoll = quorlock_cast(struct quorlock_epoll *, epoll);
+    source->epoll = QUORLOCK_CAST(struct quorlock_epoll *, epoll);
     source->fd = fd;
     source->of = of;
     return source;
@@ -144,7 +145,7 @@ static inline void *quorlock_epoll_watch_new(void *epoll, int fd, void (*ready)(
 
 static inline int quorlock_epoll_watch_set(void *watch, unsigned events)
 {
-    struct quorlock_epoll_source *source = quorlock_cast(struct quorlock_epoll_source *, watch);
+    struct quorlock_epoll_source *source = QUORLOCK_CAST(struct quorlock_epoll_source *, watch);
     uint32_t wanted = 0;
 
     if ((events & QUORLOCK_LOOP_READ) != 0) wanted |= EPOLLIN;
@@ -165,7 +166,8 @@ static inline void *quorlock_epoll_own(void *epoll, int fd, void (*fire)(void *)
     }
     source->fire = fire;
     source->is_timer = is_timer;
-    if (quorlock_epoll_control(source, EPOLL_CTL_ADD, is_timer != 0 ? (uint32_t)EPOLLIN : 0) == 0) return source;
+    if (quorlock_epoll_control(source, EPOLL_CTL_ADD, is_timer != 0 ? QUORLOCK_CAST(uint32_t, EPOLLIN) : 0) == 0)
+        return source;
     quorlock_epoll_free(source);
     return NULL;
 }
@@ -180,10 +182,10 @@ static inline int quorlock_epoll_timer_set(void *timer, uint64_t after_us)
     struct itimerspec when;
 
     memset(&when, 0, sizeof(when));
-    when.it_value.tv_sec = quorlock_cast(time_t, after_us / 1000000u);
+    when.it_value.tv_sec = QUORLOCK_CAST(time_t, after_us / 1000000u);
     /* Zero would disarm it. */
-    when.it_value.tv_nsec = after_us > 0 ? quorlock_cast(long, after_us % 1000000u) * 1000 : 1;
-    return timerfd_settime(quorlock_cast(struct quorlock_epoll_source *, timer)->fd, 0, &when, NULL);
+    when.it_value.tv_nsec = after_us > 0 ? QUORLOCK_CAST(long, after_us % 1000000u) * 1000 : 1;
+    return timerfd_settime(QUORLOCK_CAST(struct quorlock_epoll_source *, timer)->fd, 0, &when, NULL);
 }
 
 static inline void quorlock_epoll_timer_stop(void *timer)
@@ -191,7 +193,7 @@ static inline void quorlock_epoll_timer_stop(void *timer)
     struct itimerspec never;
 
     memset(&never, 0, sizeof(never));
-    (void)timerfd_settime(quorlock_cast(struct quorlock_epoll_source *, timer)->fd, 0, &never, NULL);
+    (void)timerfd_settime(QUORLOCK_CAST(struct quorlock_epoll_source *, timer)->fd, 0, &never, NULL);
 }
 
 static inline void *quorlock_epoll_task_new(void *epoll, void (*run)(void *), void *of)
@@ -201,14 +203,14 @@ static inline void *quorlock_epoll_task_new(void *epoll, void (*run)(void *), vo
 
 static inline void quorlock_epoll_task_run(void *task)
 {
-    struct quorlock_epoll_source *source = quorlock_cast(struct quorlock_epoll_source *, task);
+    struct quorlock_epoll_source *source = QUORLOCK_CAST(struct quorlock_epoll_source *, task);
 
     if (source->wanted == 0) (void)quorlock_epoll_control(source, EPOLL_CTL_MOD, EPOLLIN);
 }
 
 static inline void quorlock_epoll_task_stop(void *task)
 {
-    struct quorlock_epoll_source *source = quorlock_cast(struct quorlock_epoll_source *, task);
+    struct quorlock_epoll_source *source = QUORLOCK_CAST(struct quorlock_epoll_source *, task);
 
     if (source->wanted != 0) (void)quorlock_epoll_control(source, EPOLL_CTL_MOD, 0);
 }
@@ -231,5 +233,7 @@ static inline struct quorlock_loop quorlock_loop_epoll(struct quorlock_epoll *ep
 
     return loop;
 }
+
+#undef QUORLOCK_CAST
 
 #endif

@@ -4,6 +4,7 @@
 #define QUORLOCK_ADAPTERS_LIBEVENT_H
 
 #include <event2/event.h>
+#include <quorlock/adapters/cast.h>
 #include <quorlock/loop.h>
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ struct quorlock_libevent_source {
 
 static inline void quorlock_libevent_on_ready(evutil_socket_t fd, short what, void *arg)
 {
-    struct quorlock_libevent_source *source = quorlock_cast(struct quorlock_libevent_source *, arg);
+    struct quorlock_libevent_source *source = QUORLOCK_CAST(struct quorlock_libevent_source *, arg);
 
     (void)fd;
     source->ready(source->of, what == EV_READ ? QUORLOCK_LOOP_READ : QUORLOCK_LOOP_WRITE);
@@ -25,7 +26,7 @@ static inline void quorlock_libevent_on_ready(evutil_socket_t fd, short what, vo
 
 static inline void quorlock_libevent_on_fire(evutil_socket_t fd, short what, void *arg)
 {
-    struct quorlock_libevent_source *source = quorlock_cast(struct quorlock_libevent_source *, arg);
+    struct quorlock_libevent_source *source = QUORLOCK_CAST(struct quorlock_libevent_source *, arg);
 
     (void)fd;
     (void)what;
@@ -34,7 +35,7 @@ static inline void quorlock_libevent_on_fire(evutil_socket_t fd, short what, voi
 
 static inline void quorlock_libevent_free(void *arg)
 {
-    struct quorlock_libevent_source *source = quorlock_cast(struct quorlock_libevent_source *, arg);
+    struct quorlock_libevent_source *source = QUORLOCK_CAST(struct quorlock_libevent_source *, arg);
 
     if (source->event != NULL) event_free(source->event);
     if (source->writer != NULL) event_free(source->writer);
@@ -44,14 +45,14 @@ static inline void quorlock_libevent_free(void *arg)
 static inline void *quorlock_libevent_watch_new(void *base, int fd, void (*ready)(void *, unsigned), void *of)
 {
     struct quorlock_libevent_source *source =
-        quorlock_cast(struct quorlock_libevent_source *, calloc(1, sizeof(*source)));
+        QUORLOCK_CAST(struct quorlock_libevent_source *, calloc(1, sizeof(*source)));
 
     if (source == NULL) return NULL;
     source->ready = ready;
     source->of = of;
-    source->event = event_new(quorlock_cast(struct event_base *, base), fd, EV_READ | EV_PERSIST,
+    source->event = event_new(QUORLOCK_CAST(struct event_base *, base), fd, EV_READ | EV_PERSIST,
                               quorlock_libevent_on_ready, source);
-    source->writer = event_new(quorlock_cast(struct event_base *, base), fd, EV_WRITE | EV_PERSIST,
+    source->writer = event_new(QUORLOCK_CAST(struct event_base *, base), fd, EV_WRITE | EV_PERSIST,
                                quorlock_libevent_on_ready, source);
     if (source->event != NULL && source->writer != NULL) return source;
     quorlock_libevent_free(source);
@@ -60,7 +61,7 @@ static inline void *quorlock_libevent_watch_new(void *base, int fd, void (*ready
 
 static inline int quorlock_libevent_watch_set(void *watch, unsigned events)
 {
-    struct quorlock_libevent_source *source = quorlock_cast(struct quorlock_libevent_source *, watch);
+    struct quorlock_libevent_source *source = QUORLOCK_CAST(struct quorlock_libevent_source *, watch);
 
     if ((events & QUORLOCK_LOOP_READ) == 0) event_del(source->event);
     if ((events & QUORLOCK_LOOP_WRITE) == 0) event_del(source->writer);
@@ -72,12 +73,12 @@ static inline int quorlock_libevent_watch_set(void *watch, unsigned events)
 static inline void *quorlock_libevent_new(void *base, void (*fire)(void *), void *of)
 {
     struct quorlock_libevent_source *source =
-        quorlock_cast(struct quorlock_libevent_source *, calloc(1, sizeof(*source)));
+        QUORLOCK_CAST(struct quorlock_libevent_source *, calloc(1, sizeof(*source)));
 
     if (source == NULL) return NULL;
     source->fire = fire;
     source->of = of;
-    source->event = event_new(quorlock_cast(struct event_base *, base), -1, 0, quorlock_libevent_on_fire, source);
+    source->event = event_new(QUORLOCK_CAST(struct event_base *, base), -1, 0, quorlock_libevent_on_fire, source);
     if (source->event != NULL) return source;
     free(source);
     return NULL;
@@ -87,19 +88,19 @@ static inline int quorlock_libevent_timer_set(void *timer, uint64_t after_us)
 {
     struct timeval after;
 
-    after.tv_sec = quorlock_cast(time_t, after_us / 1000000u);
-    after.tv_usec = quorlock_cast(suseconds_t, after_us % 1000000u);
-    return event_add(quorlock_cast(struct quorlock_libevent_source *, timer)->event, &after);
+    after.tv_sec = QUORLOCK_CAST(time_t, after_us / 1000000u);
+    after.tv_usec = QUORLOCK_CAST(suseconds_t, after_us % 1000000u);
+    return event_add(QUORLOCK_CAST(struct quorlock_libevent_source *, timer)->event, &after);
 }
 
 static inline void quorlock_libevent_stop(void *source)
 {
-    event_del(quorlock_cast(struct quorlock_libevent_source *, source)->event);
+    event_del(QUORLOCK_CAST(struct quorlock_libevent_source *, source)->event);
 }
 
 static inline void quorlock_libevent_task_run(void *task)
 {
-    event_active(quorlock_cast(struct quorlock_libevent_source *, task)->event, EV_TIMEOUT, 0);
+    event_active(QUORLOCK_CAST(struct quorlock_libevent_source *, task)->event, EV_TIMEOUT, 0);
 }
 
 static inline struct quorlock_loop quorlock_loop_libevent(struct event_base *base)
@@ -120,5 +121,7 @@ static inline struct quorlock_loop quorlock_loop_libevent(struct event_base *bas
 
     return loop;
 }
+
+#undef QUORLOCK_CAST
 
 #endif

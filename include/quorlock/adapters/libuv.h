@@ -8,6 +8,7 @@
 #ifndef QUORLOCK_ADAPTERS_LIBUV_H
 #define QUORLOCK_ADAPTERS_LIBUV_H
 
+#include <quorlock/adapters/cast.h>
 #include <quorlock/loop.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -28,7 +29,7 @@ struct quorlock_libuv_source {
 static inline struct quorlock_libuv_source *quorlock_libuv_source(void (*ready)(void *, unsigned), void (*fire)(void *),
                                                                   void *of)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, calloc(1, sizeof(*source)));
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, calloc(1, sizeof(*source)));
 
     if (source == NULL) return NULL;
     source->ready = ready;
@@ -44,7 +45,7 @@ static inline void quorlock_libuv_on_closed(uv_handle_t *handle)
 
 static inline void quorlock_libuv_free(void *arg)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, arg);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, arg);
 
     source->handle.any.data = source;
     uv_close(&source->handle.any, quorlock_libuv_on_closed);
@@ -52,14 +53,14 @@ static inline void quorlock_libuv_free(void *arg)
 
 static inline void quorlock_libuv_on_poll(uv_poll_t *poll, int status, int events)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, poll->data);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, poll->data);
     unsigned ready = 0;
 
     if ((events & UV_READABLE) != 0) ready |= QUORLOCK_LOOP_READ;
     if ((events & UV_WRITABLE) != 0) ready |= QUORLOCK_LOOP_WRITE;
     if (status < 0) {
         /* libuv stops to watch a descriptor that has an error: the library finds it out when it reads or writes. */
-        (void)uv_poll_start(poll, quorlock_cast(int, source->wanted), quorlock_libuv_on_poll);
+        (void)uv_poll_start(poll, QUORLOCK_CAST(int, source->wanted), quorlock_libuv_on_poll);
         ready = source->wanted;
     }
     ready &= source->wanted;
@@ -71,7 +72,7 @@ static inline void *quorlock_libuv_watch_new(void *loop, int fd, void (*ready)(v
     struct quorlock_libuv_source *source = quorlock_libuv_source(ready, NULL, of);
 
     if (source == NULL) return NULL;
-    if (uv_poll_init(quorlock_cast(uv_loop_t *, loop), &source->handle.poll, fd) != 0) {
+    if (uv_poll_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.poll, fd) != 0) {
         free(source);
         return NULL;
     }
@@ -82,17 +83,17 @@ static inline void *quorlock_libuv_watch_new(void *loop, int fd, void (*ready)(v
 /* The bits are those of libuv. What is wanted already costs no system call. */
 static inline int quorlock_libuv_watch_set(void *watch, unsigned events)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, watch);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, watch);
 
     if (events == source->wanted) return 0;
     source->wanted = events;
     if (events == 0) return uv_poll_stop(&source->handle.poll);
-    return uv_poll_start(&source->handle.poll, quorlock_cast(int, events), quorlock_libuv_on_poll) == 0 ? 0 : -1;
+    return uv_poll_start(&source->handle.poll, QUORLOCK_CAST(int, events), quorlock_libuv_on_poll) == 0 ? 0 : -1;
 }
 
 static inline void quorlock_libuv_on_timer(uv_timer_t *timer)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, timer->data);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, timer->data);
 
     source->fire(source->of);
 }
@@ -102,7 +103,7 @@ static inline void *quorlock_libuv_timer_new(void *loop, void (*fire)(void *), v
     struct quorlock_libuv_source *source = quorlock_libuv_source(NULL, fire, of);
 
     if (source == NULL) return NULL;
-    (void)uv_timer_init(quorlock_cast(uv_loop_t *, loop), &source->handle.timer);
+    (void)uv_timer_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.timer);
     source->handle.any.data = source;
     return source;
 }
@@ -111,7 +112,7 @@ static inline void *quorlock_libuv_timer_new(void *loop, void (*fire)(void *), v
  * that sets itself again for ever, and nothing else. */
 static inline int quorlock_libuv_timer_set(void *timer, uint64_t after_us)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, timer);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, timer);
 
     uv_update_time(source->handle.any.loop);
     if (after_us == 0) after_us = 1;
@@ -120,12 +121,12 @@ static inline int quorlock_libuv_timer_set(void *timer, uint64_t after_us)
 
 static inline void quorlock_libuv_timer_stop(void *timer)
 {
-    (void)uv_timer_stop(&quorlock_cast(struct quorlock_libuv_source *, timer)->handle.timer);
+    (void)uv_timer_stop(&QUORLOCK_CAST(struct quorlock_libuv_source *, timer)->handle.timer);
 }
 
 static inline void quorlock_libuv_on_idle(uv_idle_t *idle)
 {
-    struct quorlock_libuv_source *source = quorlock_cast(struct quorlock_libuv_source *, idle->data);
+    struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, idle->data);
 
     (void)uv_idle_stop(idle);
     source->fire(source->of);
@@ -136,19 +137,19 @@ static inline void *quorlock_libuv_task_new(void *loop, void (*run)(void *), voi
     struct quorlock_libuv_source *source = quorlock_libuv_source(NULL, run, of);
 
     if (source == NULL) return NULL;
-    (void)uv_idle_init(quorlock_cast(uv_loop_t *, loop), &source->handle.idle);
+    (void)uv_idle_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.idle);
     source->handle.any.data = source;
     return source;
 }
 
 static inline void quorlock_libuv_task_run(void *task)
 {
-    (void)uv_idle_start(&quorlock_cast(struct quorlock_libuv_source *, task)->handle.idle, quorlock_libuv_on_idle);
+    (void)uv_idle_start(&QUORLOCK_CAST(struct quorlock_libuv_source *, task)->handle.idle, quorlock_libuv_on_idle);
 }
 
 static inline void quorlock_libuv_task_stop(void *task)
 {
-    (void)uv_idle_stop(&quorlock_cast(struct quorlock_libuv_source *, task)->handle.idle);
+    (void)uv_idle_stop(&QUORLOCK_CAST(struct quorlock_libuv_source *, task)->handle.idle);
 }
 
 static inline struct quorlock_loop quorlock_loop_libuv(uv_loop_t *loop)
@@ -169,5 +170,7 @@ static inline struct quorlock_loop quorlock_loop_libuv(uv_loop_t *loop)
 
     return table;
 }
+
+#undef QUORLOCK_CAST
 
 #endif

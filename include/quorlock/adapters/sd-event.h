@@ -3,6 +3,7 @@
 #ifndef QUORLOCK_ADAPTERS_SD_EVENT_H
 #define QUORLOCK_ADAPTERS_SD_EVENT_H
 
+#include <quorlock/adapters/cast.h>
 #include <quorlock/loop.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@ struct quorlock_sd_source {
 
 static inline void quorlock_sd_free(void *arg)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, arg);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, arg);
 
     sd_event_source_disable_unref(source->event);
     free(source);
@@ -36,7 +37,7 @@ static inline void *quorlock_sd_made(struct quorlock_sd_source *source, int made
 static inline struct quorlock_sd_source *quorlock_sd_source(void (*ready)(void *, unsigned), void (*fire)(void *),
                                                             void *of)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, calloc(1, sizeof(*source)));
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, calloc(1, sizeof(*source)));
 
     if (source == NULL) return NULL;
     source->ready = ready;
@@ -47,7 +48,7 @@ static inline struct quorlock_sd_source *quorlock_sd_source(void (*ready)(void *
 
 static inline int quorlock_sd_on_io(sd_event_source *event, int fd, uint32_t revents, void *arg)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, arg);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, arg);
     unsigned ready = 0;
 
     (void)event;
@@ -66,12 +67,12 @@ static inline void *quorlock_sd_watch_new(void *loop, int fd, void (*ready)(void
 
     if (source == NULL) return NULL;
     return quorlock_sd_made(
-        source, sd_event_add_io(quorlock_cast(sd_event *, loop), &source->event, fd, 0, quorlock_sd_on_io, source));
+        source, sd_event_add_io(QUORLOCK_CAST(sd_event *, loop), &source->event, fd, 0, quorlock_sd_on_io, source));
 }
 
 static inline int quorlock_sd_watch_set(void *watch, unsigned events)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, watch);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, watch);
     uint32_t wanted = 0;
 
     source->wanted = events;
@@ -83,7 +84,7 @@ static inline int quorlock_sd_watch_set(void *watch, unsigned events)
 
 static inline int quorlock_sd_on_time(sd_event_source *event, uint64_t at_us, void *arg)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, arg);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, arg);
 
     (void)event;
     (void)at_us;
@@ -98,25 +99,25 @@ static inline void *quorlock_sd_timer_new(void *loop, void (*fire)(void *), void
     struct quorlock_sd_source *source = quorlock_sd_source(NULL, fire, of);
 
     if (source == NULL) return NULL;
-    return quorlock_sd_made(source, sd_event_add_time(quorlock_cast(sd_event *, loop), &source->event, CLOCK_BOOTTIME,
+    return quorlock_sd_made(source, sd_event_add_time(QUORLOCK_CAST(sd_event *, loop), &source->event, CLOCK_BOOTTIME,
                                                       UINT64_MAX, 1, quorlock_sd_on_time, source));
 }
 
 /* From now, and not from when the loop last looked at the clock. */
 static inline int quorlock_sd_timer_set(void *timer, uint64_t after_us)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, timer);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, timer);
     struct timespec now;
 
     clock_gettime(CLOCK_BOOTTIME, &now);
-    after_us += quorlock_cast(uint64_t, now.tv_sec) * 1000000u + quorlock_cast(uint64_t, now.tv_nsec) / 1000u;
+    after_us += QUORLOCK_CAST(uint64_t, now.tv_sec) * 1000000u + QUORLOCK_CAST(uint64_t, now.tv_nsec) / 1000u;
     if (sd_event_source_set_time(source->event, after_us) < 0) return -1;
     return sd_event_source_set_enabled(source->event, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
 static inline void quorlock_sd_stop(void *arg)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, arg);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, arg);
 
     source->wanted = 0;
     (void)sd_event_source_set_enabled(source->event, SD_EVENT_OFF);
@@ -125,7 +126,7 @@ static inline void quorlock_sd_stop(void *arg)
 /* A task is a timer that is due: a deferred source would come before whatever else is ready. */
 static inline void quorlock_sd_task_run(void *task)
 {
-    struct quorlock_sd_source *source = quorlock_cast(struct quorlock_sd_source *, task);
+    struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, task);
 
     if (source->wanted != 0) return;
     source->wanted = 1;
@@ -145,5 +146,7 @@ static inline struct quorlock_loop quorlock_loop_sd_event(sd_event *event)
 
     return loop;
 }
+
+#undef QUORLOCK_CAST
 
 #endif
