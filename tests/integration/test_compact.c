@@ -176,7 +176,7 @@ SERVERS_TEST(losses_are_told_without_memory)
     for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
     memory_is_out();
     /* This process stalls: then all are over at once. */
-    cluster_pause_us(QUIET_MS * 1000u);
+    cluster_pause_us(QUIET_MS * UINT64_C(1000));
     await_count(&compact.losses, MANY, GENEROUS_MS, "all losses are told");
     assert_true(compact.without_votes > 0);
     assert_true(compact.without_votes < MANY);

@@ -218,7 +218,7 @@ SERVERS_TEST(closing_after_a_standstill_gives_everything_back)
     open_flood(FEW, 0);
     acquire_all();
     fixture_start_close(fixture.client, &closed);
-    cluster_pause_us((STANDSTILL_MS + 100) * 1000u);
+    cluster_pause_us((STANDSTILL_MS + 100) * UINT64_C(1000));
     await_count(&closed, 1, GENEROUS_MS, "close");
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(server_keys(SERVER(i), "flood-"), 0);
