@@ -36,6 +36,7 @@ class Headers:
         self.constants = set()
         for body in re.findall(r"^enum \w+ \{(.*?)\};", text, flags=re.M | re.S):
             self.constants |= set(re.findall(r"^\s*(QUORLOCK_[A-Z_]+)\b(?!\()", re.sub(r"[,{]", "\n", body), flags=re.M))
+        self.enumerators = set(self.constants)
         defined = re.findall(r"^# *define (QUORLOCK_\w+)", text, flags=re.M)
         self.constants |= {name for name in defined if not NO_CONSTANT.fullmatch(name)}
 
