@@ -13,6 +13,8 @@
 #define WORDS_MAX 512u
 #define PORT      6379u
 
+_Static_assert(CLUSTER_NODES_MAX <= PLACE_SERVERS_MAX, "each server has a place");
+
 uint64_t clock_us(void)
 {
     return place_clock_us();
@@ -37,7 +39,7 @@ static uint32_t index_of(const struct server *server)
 
 void cluster_start(struct cluster *cluster, uint32_t n)
 {
-    assert_true(n <= CLUSTER_NODES_MAX && n <= PLACE_SERVERS_MAX);
+    assert_true(n <= CLUSTER_NODES_MAX);
     memset(cluster, 0, sizeof(*cluster));
     for (uint32_t i = 0; i < n; i++) {
         struct server *server = &cluster->servers[i];
