@@ -104,16 +104,16 @@ QUORLOCK_API int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *
                                           struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_detach(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 
-/* quorlock_sync_lock_with - acquire the lock of one key, run fn in this thread while it is held and renewed, release
- * it, and return what fn returned: 0 or more, because less is a status. If the lock is not granted, return its status;
- * fn did not run. If the lock was lost while fn ran, return LOST, whatever fn returned. fn finds a loss by
- * quorlock_sync_lock_valid_ms(), which is 0 then; it must neither release nor free the lock. options may be NULL: the
- * defaults. result may be NULL: it gets the text, after fn that of the release. Other errors: as
+/* quorlock_sync_lock_with - acquire the lock of one key, run fn in this thread while it is held and renewed, write what
+ * fn returned to *ret, which may be NULL, and release the lock. If the lock is not granted, return its status; fn did
+ * not run, and *ret is untouched. If the lock was lost while fn ran, return LOST, whatever fn returned. fn finds a loss
+ * by quorlock_sync_lock_valid_ms(), which is 0 then; it must neither release nor free the lock. options may be NULL:
+ * the defaults. result may be NULL: it gets the text, after fn that of the release. Other errors: as
  * quorlock_sync_lock_new; INVAL (fn is NULL). */
 typedef int (*quorlock_sync_with_cb)(quorlock_sync_lock *, const struct quorlock_sync_result *grant, void *arg);
 QUORLOCK_API int quorlock_sync_lock_with(quorlock_sync_client *client, const char *key,
                                          const struct quorlock_lock_options *options, quorlock_sync_with_cb fn,
-                                         void *arg, struct quorlock_sync_result *result);
+                                         void *arg, int *ret, struct quorlock_sync_result *result);
 
 /* quorlock_sync_lock_start_acquire, _start_release - start the operation, and return. If they return 0, cb runs once,
  * in the loop's thread, with a result that is valid until cb returns. After a free of the lock its status is CANCELED,

@@ -671,7 +671,7 @@ int quorlock_sync_lock_detach(quorlock_sync_lock *lock, struct quorlock_sync_res
 }
 
 int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const struct quorlock_lock_options *options,
-                            quorlock_sync_with_cb fn, void *arg, struct quorlock_sync_result *result)
+                            quorlock_sync_with_cb fn, void *arg, int *ret, struct quorlock_sync_result *result)
 {
     const struct quorlock_lock_options defaults = {.size = sizeof(defaults)};
     struct quorlock_sync_result last = {.size = sizeof(last), .slot = QUORLOCK_SLOT_NONE};
@@ -688,9 +688,10 @@ int quorlock_sync_lock_with(quorlock_sync_client *sync, const char *key, const s
         snprintf(last.text, sizeof(last.text), "%s", error.text);
     }
     if (status == 0) {
+        int returned = fn(lock, &last, arg);
         bool kept;
 
-        status = fn(lock, &last, arg);
+        if (ret != NULL) *ret = returned;
         kept = quorlock_sync_lock_valid_ms(lock) > 0;
         /* The nodes may know of a loss that we do not know of yet. */
         if (quorlock_sync_lock_release(lock, &last) == QUORLOCK_ERR_LOST || !kept)

@@ -78,8 +78,11 @@ BLOCKING_TEST(with_runs_the_function_under_the_lock)
 {
     struct work work = {0};
     struct quorlock_sync_result result = {.size = sizeof(result)};
+    int returned = 0;
 
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, &result), RESULT);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, &returned, &result),
+                     QUORLOCK_OK);
+    assert_int_equal(returned, RESULT);
     assert_int_equal(work.calls, 1);
     assert_true(work.held_on >= 2);
     assert_true(work.valid_ms > 0);
@@ -88,7 +91,7 @@ BLOCKING_TEST(with_runs_the_function_under_the_lock)
     assert_contains(result.text, "released");
     await_released();
     /* The lock is free for the next one, with the defaults. */
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", NULL, run_work, &work, NULL), RESULT);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", NULL, run_work, &work, NULL, NULL), QUORLOCK_OK);
     assert_int_equal(work.calls, 2);
 }
 
@@ -99,19 +102,25 @@ BLOCKING_TEST(with_does_not_run_the_function_without_the_lock)
         .size = sizeof(wrong), .lease_ms = LONG_LEASE_MS + 1, .wait_ms = QUORLOCK_TRY_ONCE};
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *other = new_lock("key", LONG_LEASE_MS, 0);
+    int returned = -1;
 
     assert_int_equal(quorlock_sync_lock_acquire(other, NULL), 0);
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, &result), QUORLOCK_ERR_HELD);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, &returned, &result),
+                     QUORLOCK_ERR_HELD);
+    assert_int_equal(returned, -1);
     assert_int_equal(result.status, QUORLOCK_ERR_HELD);
     assert_contains(result.text, "held by");
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &wrong, run_work, &work, &result), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &wrong, run_work, &work, NULL, &result),
+                     QUORLOCK_ERR_INVAL);
     assert_int_equal(result.status, QUORLOCK_ERR_INVAL);
     assert_contains(result.text, "120001");
-    assert_int_equal(quorlock_sync_lock_with(sync_client, NULL, NULL, run_work, &work, &result), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", NULL, NULL, NULL, &result), QUORLOCK_ERR_INVAL);
-    assert_int_equal(quorlock_sync_lock_with(NULL, "key", NULL, run_work, &work, &result), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, NULL, NULL, run_work, &work, NULL, &result),
+                     QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", NULL, NULL, NULL, NULL, &result), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_with(NULL, "key", NULL, run_work, &work, NULL, &result), QUORLOCK_ERR_INVAL);
     result.size = 1;
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "free", NULL, run_work, &work, &result), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "free", NULL, run_work, &work, NULL, &result),
+                     QUORLOCK_ERR_INVAL);
     assert_int_equal(work.calls, 0);
     quorlock_sync_lock_free(other);
 }
@@ -136,7 +145,7 @@ BLOCKING_TEST(with_reports_a_loss_to_the_function_and_to_its_caller)
     struct work work = {.act = delete_key_and_see};
     struct quorlock_sync_result result = {.size = sizeof(result)};
 
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &renewed, run_work, &work, &result),
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &renewed, run_work, &work, NULL, &result),
                      QUORLOCK_ERR_LOST);
     assert_int_equal(work.calls, 1);
     assert_int_equal(result.status, QUORLOCK_ERR_LOST);
@@ -148,7 +157,8 @@ BLOCKING_TEST(with_reports_a_loss_that_only_the_nodes_know)
 {
     struct work work = {.act = delete_key};
 
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, NULL), QUORLOCK_ERR_LOST);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &fenced, run_work, &work, NULL, NULL),
+                     QUORLOCK_ERR_LOST);
     assert_true(work.valid_ms > 0);
 }
 
@@ -171,7 +181,7 @@ static void *call_with(void *arg)
     struct with *with = arg;
     const struct quorlock_lock_options waits = {.size = sizeof(waits), .lease_ms = LONG_LEASE_MS};
 
-    with->status = quorlock_sync_lock_with(sync_client, "key", &waits, run_work, &with->work, NULL);
+    with->status = quorlock_sync_lock_with(sync_client, "key", &waits, run_work, &with->work, NULL, NULL);
     return NULL;
 }
 
@@ -190,7 +200,7 @@ BLOCKING_TEST(shutdown_ends_a_with_that_waits_and_lets_one_finish_that_runs)
     assert_int_equal(waits.work.calls, 0);
     atomic_store(&runs.work.goes_on, true);
     pthread_join(runs.thread, NULL);
-    assert_int_equal(runs.status, RESULT);
+    assert_int_equal(runs.status, QUORLOCK_OK);
     await_released();
 }
 
@@ -215,7 +225,8 @@ static void take_again(quorlock_sync_lock *lock, struct work *work)
         .size = sizeof(same), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "clerk 4"};
 
     work->inner.size = sizeof(work->inner);
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &inner, &work->inner), RESULT);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &inner, NULL, &work->inner),
+                     QUORLOCK_OK);
     assert_true(quorlock_sync_lock_valid_ms(lock) > 0);
 }
 
@@ -225,7 +236,7 @@ BLOCKING_TEST(with_of_the_same_owner_nests)
     const struct quorlock_lock_options same = {
         .size = sizeof(same), .lease_ms = LONG_LEASE_MS, .wait_ms = QUORLOCK_TRY_ONCE, .owner = "clerk 4"};
 
-    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &work, NULL), RESULT);
+    assert_int_equal(quorlock_sync_lock_with(sync_client, "key", &same, run_work, &work, NULL, NULL), QUORLOCK_OK);
     assert_int_equal(work.inner.status, QUORLOCK_OK);
     await_released();
 }
