@@ -43,8 +43,8 @@ PROOFS: list[tuple[str, Type[Protocol], str]] = [
 HELD = "acquire acquire grant"
 LOST = f"{HELD} begin lose acquire acquire grant"
 # The switch, the rule that it takes out, what is violated then, the proof, the world, and the steps of a story. Between
-# two steps time may go on. A world has three nodes and their majorities; in "half" and "other" one node is a quorum, too; in "three" are three attempts;
-# "one" has one node.
+# two steps time may go on. A world has three nodes and their majorities, and two attempts; in "half" and "other" one node
+# is a quorum, too; "one" has one node; "three" has three attempts.
 SWITCHES = [
     ("SAME_TOKEN", "1.1", "I1", Lock, "", f"{HELD} release begin acquire acquire grant"),
     ("TIME_OF_ANSWER", "1.2", "I1", Lock, "", f"{HELD} expire begin acquire acquire grant"),
@@ -80,7 +80,7 @@ SWITCHES = [
     ("READERS_UNSEEN", "8.1", "I13", Lock, "shared", f"{HELD} {HELD}"),
     # What is assumed: see quorlock(7).
     ("LATE_SET", "4.10", "I1", Lock, "", f"{HELD} begin acquire lose acquire extend renew expire acquire grant"),
-    ("LONG_ATTEMPT", "1.9", "I1", Lock, "",
+    ("LONG_ATTEMPT", "1.3", "I1", Lock, "",
      f"{HELD} acquire lose extend extend ask_repair repair extend renew expire acquire grant"),
     ("WRONG_CLOCKS", "5.4", "I3", Fence, "lost one", "acquire grant lose trust begin acquire grant"),
 ]

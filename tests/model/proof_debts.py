@@ -66,7 +66,8 @@ class Debts(Protocol):
         """An acquire is sent once. A repair follows the answer that the key is missing, so no request waits before it."""
         fresh = Not(Or(s.open(p), s.key(p), s.late(p), s.unsure(p), s.found(p)))
         return And(Not(s.over(p)), Not(s.open(p)), Or(repairs, s.repaired(p), fresh)), {
-            "queued": put(s.queued, p, True), "open": put(s.open, p, True), "repaired": put(s.repaired, p, Or(repairs, s.repaired(p)))}
+            "queued": put(s.queued, p, True), "open": put(s.open, p, True),
+            "repaired": put(s.repaired, p, Or(repairs, s.repaired(p)))}
 
     @step("5.1 scripts/modules/locks.lua:take", "It is executed for {p}: the key stands.", p="Pair")
     def sets(self, s: State, p: Any) -> Any:
@@ -93,7 +94,8 @@ class Debts(Protocol):
             "sent": put(s.sent, p, False), "done": put(s.done, p, True), "found": put(s.found, p, s.key(p)),
             "key": put(s.key, p, False), "open": put(s.open, p, False)}
 
-    @step("2.6 2.7 core/debt.c:deleted core/debt.c:absent lock/late.c:late_on_reply", "The answer to the release for {p} is read.", p="Pair")
+    @step("2.6 2.7 core/debt.c:deleted core/debt.c:absent lock/late.c:late_on_reply",
+          "The answer to the release for {p} is read.", p="Pair")
     def paid(self, s: State, p: Any) -> Any:
         stays = And(s.unsure(p), Not(s.last(p)), If(
             s.found(p), And(s.repaired(p), not self.out("FOUND_ENDS")), not self.out("FOUND_NOTHING_ENDS")))
@@ -108,7 +110,8 @@ class Debts(Protocol):
         lost = And(self.out("NO_DEBTS"), Or(s.sent(p), s.done(p)))
         return True, {
             "queued": put(s.queued, p, False), "open": put(s.open, p, False), "sent": put(s.sent, p, False),
-            "done": put(s.done, p, False), "unsure": put(s.unsure, p, Or(s.open(p), s.unsure(p))), "until": put(s.until, p, until),
+            "done": put(s.done, p, False), "unsure": put(s.unsure, p, Or(s.open(p), s.unsure(p))),
+            "until": put(s.until, p, until),
             "late": put(s.late, p, Or(s.late(p), And(left, Not(s.repaired(p))))),
             "late_repair": put(s.late_repair, p, Or(s.late_repair(p), And(left, s.repaired(p)))),
             "owed": put(s.owed, p, And(s.owed(p), Not(lost)))}

@@ -15,7 +15,7 @@ class Lock(Nodes):
     at least life(t) from its execution; that worth(t) <= life(t) is proved of the clocks below. No message is in order:
     a request is executed at any time after its sending, any number of times, or never; so is its answer read.
 
-    Guard strict: a script that was sent to another life is refused (rule 4.10). See quorlock(7) for the default guard.
+    Guard strict: what was sent to another life is refused (rule 4.10). quorlock(7) has all assumptions.
     """
     FIELDS = {
         "now": "Real",
@@ -26,9 +26,10 @@ class Lock(Nodes):
         # The life has the key, and certainly until then; there is a yes, which counts until then; a repair was sent there.
         "key": "Token Life Bool", "sure": "Token Life Real", "yes": "Token Life Bool", "ends": "Token Life Real",
         "repairs": "Token Life Bool",
-        # Only for the proof: the first attempt cannot be granted any more while the second is not over, because the
-        # second had this quorum when it began to repair.
-        "barred": "Token Token Bool", "bars": "Token Token Quorum", **Nodes.LIFE}
+        # Only for the invariants: the yes of the first attempt from before this life is worth nothing for a grant, while the
+        # second is not over. For that one had this quorum when it asked to repair the life, with yeses from since then.
+        "barred": "Token Token Life Bool", "bars": "Token Token Life Quorum", "since": "Token Token Life Real",
+        "asked": "Token Token Life Real", **Nodes.LIFE}
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -51,9 +52,9 @@ class Lock(Nodes):
     def holds(self, s: State, t: Any) -> Any:
         return And(s.held(t), s.now() < s.valid(t))
 
-    def in_time(self, s: State, t: Any) -> Any:
-        """Assumed of a grant: the attempt has not lasted for the shortest lease of any client."""
-        return Or(self.out("LONG_ATTEMPT"), s.now() < s.began(t) + self.shortest)
+    def fresh(self, s: State, t: Any, a: Any) -> Any:
+        """Assumed of a grant: each yes was asked for within the shortest lease of any client. With equal leases it was."""
+        return And(s.yes(t, a), s.now() < s.ends(t, a) - self.worth(t) + self.shortest)
 
     def first_state(self, s: State) -> Any:
         """Any number of attempts asks, and nobody has anything."""
@@ -63,7 +64,7 @@ class Lock(Nodes):
             w.every("Token", lambda t: And(s.asks(t) == s.begun(t), s.began(t) == 0,
                                            Not(Or(s.known(t), s.over(t), s.held(t))))),
             w.every("Token Life", lambda t, a: Not(Or(s.key(t, a), s.yes(t, a), s.repairs(t, a)))),
-            w.every("Token Token", lambda t, u: Not(s.barred(t, u))),
+            w.every("Token Token Life", lambda t, u, a: Not(s.barred(t, u, a))),
             self.first_lives(s))
 
     def claims(self, s: State) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Lock(Nodes):
         def overtaken(t: Any, u: Any, a: Any, b: Any) -> Any:
             """u, whose yes of an earlier life of the node counts, is barred by t, which is in a later one."""
             return Implies(And(counts(s, u, a), before(s, a, b), conflict(t, u)),
-                           Or(s.barred(u, t), s.over(t), s.over(u)))
+                           Or(s.barred(u, t, b), s.over(t), s.over(u)))
 
         return {
             **self.claims(s),
@@ -109,15 +110,27 @@ class Lock(Nodes):
                 counts(s, t, b), overtaken(t, u, a, b))),
             "only who held repairs": every("Token Life", lambda t, a: Implies(s.repairs(t, a), And(
                 s.known(t), Implies(s.asks(t), s.born(a) <= s.began(t))))),
-            "who is barred does not hold": every("Token Token", lambda u, t: Implies(s.barred(u, t), And(
-                s.begun(u), conflict(u, t), Or(s.over(t), s.over(u), Not(holds(s, u)))))),
-            "nor gets a vote of that quorum in time": every("Token Token Life Life", lambda u, t, a, b: Implies(
-                And(s.barred(u, t), Not(s.over(t)), Not(s.over(u)), s.now() < s.began(u) + self.shortest,
-                    self.of(a, s.bars(u, t)), same(a, b)),
-                And(Not(counts(s, u, b)), Implies(s.present(b), Or(
-                    And(a == b, s.key(t, a), s.sure(t, a) >= s.began(u) + self.shortest),
-                    And(before(s, a, b), Not(s.votes(b)), s.born(b) > s.began(u), Not(s.key(u, b)),
-                        Not(s.repairs(u, b)))))))),
+            "who is barred began before": every("Token Token Life", lambda u, t, b: Implies(s.barred(u, t, b), And(
+                s.begun(u), s.used(b), conflict(u, t), s.began(u) <= s.since(u, t, b),
+                s.since(u, t, b) <= s.asked(u, t, b), s.asked(u, t, b) <= s.now()))),
+            "who holds counts no yes that is barred": every("Token Token Life Life", lambda u, t, a, b: Implies(
+                And(holds(s, u), counts(s, u, a), before(s, a, b), s.barred(u, t, b)), s.over(t))),
+            "nor was granted in time": every("Token Token Life", lambda u, t, b: Implies(
+                And(holds(s, u), s.barred(u, t, b), Not(s.over(t))), s.now() >= s.since(u, t, b) + self.shortest)),
+            "what is barred is from before": every("Token Token Life Life", lambda u, t, a, b: Implies(
+                And(s.barred(u, t, b), counts(s, u, a), before(s, a, b), Not(s.over(u))),
+                s.ends(u, a) <= s.since(u, t, b) + self.worth(u))),
+            "the quorum is one of answers": every("Token Token Life Life", lambda u, t, b, c: Implies(
+                And(s.barred(u, t, b), self.of(c, s.bars(u, t, b))), s.used(c))),
+            "nor gets a vote of that quorum in time": every("Token Token Life Life Life", lambda u, t, b, c, d: Implies(
+                And(s.barred(u, t, b), Not(s.over(t)), Not(s.over(u)), s.now() < s.since(u, t, b) + self.shortest,
+                    self.of(c, s.bars(u, t, b)), same(c, d)),
+                And(Or(Not(And(counts(s, u, d), self.fresh(s, u, d))),
+                       And(before(s, d, c), s.barred(u, t, c), s.asked(u, t, c) < s.asked(u, t, b))),
+                    Implies(s.present(d), Or(
+                        And(c == d, s.key(t, c), s.sure(t, c) >= s.since(u, t, b) + self.shortest),
+                        And(before(s, c, d), Not(s.votes(d)), s.born(d) > s.since(u, t, b), Not(s.key(u, d)),
+                            Not(s.repairs(u, d)))))))),
         }
 
     def free(self, s: State, t: Any, a: Any) -> Any:
@@ -137,7 +150,8 @@ class Lock(Nodes):
         """A yes that counts from its sending (rule 1.3)."""
         until = sent + self.worth(t)
         until = If(s.yes(t, a), later(s.ends(t, a), until), until)
-        return {"yes": put(s.yes, t, a, Or(wanted, s.yes(t, a))), "ends": put(s.ends, t, a, If(wanted, until, s.ends(t, a)))}
+        return {"yes": put(s.yes, t, a, Or(wanted, s.yes(t, a))),
+                "ends": put(s.ends, t, a, If(wanted, until, s.ends(t, a)))}
 
     @step("1.1 core/attempt.c:attempt_begin", "Attempt {t} begins.", t="Token")
     def begin(self, s: State, t: Any) -> Any:
@@ -175,10 +189,19 @@ class Lock(Nodes):
     @step("1.4 1.5 11.2 core/attempt.c:attempt_judge core/core.c:still_good core/attempt.c:judge_adoption",
           "Attempt {t} has its quorum, and holds until {until}.", t="Token", q="Quorum", until="Real")
     def grant(self, s: State, t: Any, q: Any, until: Any) -> Any:
-        guard = [s.asks(t), self.in_time(s, t), self.quorum(s, t, q, until)]
-        if self.world.sizes is None:  # the axiom, of the quorums that matter here
-            guard += [self.world.every("Token", lambda u: self.meet(q, s.stands(u))),
-                      self.world.every("Token Token", lambda u, v: self.meet(q, s.bars(u, v)))]
+        w = self.world
+        guard = [s.asks(t), self.quorum(s, t, q, until)]
+        if not self.out("LONG_ATTEMPT"):
+            guard.append(w.every("Life", lambda a: Implies(self.counts(s, t, a), self.fresh(s, t, a))))
+        if w.sizes is None:
+            def out_of_date(u: Any, a: Any, b: Any) -> Any:
+                return And(self.counts(s, t, a), self.before(s, a, b), s.barred(t, u, b))
+            # The axiom, of the quorums that matter here. And of finitely many barred lives one was barred first.
+            one, other = w.function("one", "Token Life"), w.function("other", "Token Life")
+            guard += [w.every("Token", lambda u: Implies(s.held(u), self.meet(q, s.stands(u)))),
+                      w.every("Token Token Life", lambda u, v, b: Implies(s.barred(u, v, b), self.meet(q, s.bars(u, v, b)))),
+                      w.every("Token Life Life", lambda u, a, b: Implies(out_of_date(u, a, b), And(
+                          out_of_date(u, one(u), other(u)), s.asked(t, u, other(u)) <= s.asked(t, u, b))))]
         return And(guard), {"asks": put(s.asks, t, False), "held": put(s.held, t, True), "known": put(s.known, t, True),
                             "valid": put(s.valid, t, until), "stands": put(s.stands, t, q)}
 
@@ -191,18 +214,24 @@ class Lock(Nodes):
         return And(self.holds(s, t), s.now() < until, enough), {"valid": put(s.valid, t, until), "stands": put(s.stands, t, q)}
 
     @step("3.8 3.10 4.1 core/hold.c:repair_missing",
-          "Attempt {t} has a quorum of yeses from after the loss, and repairs {a}.", t="Token", a="Life", q="Quorum")
-    def ask_repair(self, s: State, t: Any, a: Any, q: Any) -> Any:
+          "Attempt {t} has a quorum of yeses from after the loss, and repairs {a}.", t="Token", a="Life", q="Quorum",
+          at="Real")
+    def ask_repair(self, s: State, t: Any, a: Any, q: Any, at: Any) -> Any:
         """The round of the yeses began after the guard of this life was read."""
         guard = And(self.holds(s, t), s.present(a), self.world.every("Life", lambda b: Implies(
             self.of(b, q), And(s.yes(t, b), s.ends(t, b) > s.born(a) + self.worth(t)))))
         if self.out("REPAIR_WITHOUT_QUORUM"):
             guard = And(self.holds(s, t), s.present(a))
 
-        def bars(u: Any, v: Any) -> Any:
-            return And(v == t, self.conflict(u, t), s.begun(u), s.began(u) <= s.born(a), Not(s.barred(u, v)))
-        return guard, {"repairs": put(s.repairs, t, a, True), "barred": lambda u, v: Or(s.barred(u, v), bars(u, v)),
-                       "bars": lambda u, v: If(bars(u, v), q, s.bars(u, v))}
+        def bars(u: Any, v: Any, b: Any) -> Any:
+            return And(v == t, b == a, self.conflict(u, t), s.begun(u), s.began(u) <= s.born(a), Not(s.barred(u, v, b)))
+
+        return And(guard, at > s.now()), {
+            "now": lambda: at, "repairs": put(s.repairs, t, a, True),
+            "barred": lambda u, v, b: Or(s.barred(u, v, b), bars(u, v, b)),
+            "bars": lambda u, v, b: If(bars(u, v, b), q, s.bars(u, v, b)),
+            "since": lambda u, v, b: If(bars(u, v, b), s.born(a), s.since(u, v, b)),
+            "asked": lambda u, v, b: If(bars(u, v, b), at, s.asked(u, v, b))}
 
     @step("3.8 3.9 scripts/modules/locks.lua:take", "{a} executes the repair of attempt {t}.", t="Token", a="Life")
     def repair(self, s: State, t: Any, a: Any) -> Any:
@@ -238,17 +267,23 @@ class Lock(Nodes):
         """Answers to the owner before do not count for the new one. That one does not hold any more (assumed)."""
         free = And(s.known(t), Not(s.held(t)), Not(s.asks(t)), Or(Not(s.over(t)), self.out("ADOPTS_RELEASED")))
         return free, {"asks": put(s.asks, t, True), "began": put(s.began, t, s.now()), "over": put(s.over, t, False),
-                      "yes": lambda u, a: And(u != t, s.yes(u, a)), "barred": lambda u, v: And(u != t, s.barred(u, v))}
+                      "yes": lambda u, a: And(u != t, s.yes(u, a)), "barred": lambda u, v, b: And(u != t, s.barred(u, v, b))}
 
-    @step("4.1 4.2 scripts/guard.lua", "The node of {a} loses its memory at {at}, and is {b} then.", a="Life", b="Life", at="Real")
+    @step("4.1 4.2 scripts/guard.lua", "The node of {a} loses its memory at {at}, and is {b} then.",
+          a="Life", b="Life", at="Real")
     def lose(self, s: State, a: Any, b: Any, at: Any) -> Any:
         """Or restarts, or is promoted: any of its keys may be left."""
         kept, out = self.world.function("kept", "Token Bool"), self.out("RUN_ID_ONLY")
         guard, changes = self.reborn(s, a, b, at)
         if out:
             b, changes = a, {}
-        return guard, {**changes, "key": lambda t, c: If(c == b, And(kept(t), s.key(t, a)), s.key(t, c)),
-                       "sure": lambda t, c: If(c == b, s.sure(t, a), s.sure(t, c))}
+        return guard, {
+            **changes, "key": lambda t, c: If(c == b, And(kept(t), s.key(t, a)), s.key(t, c)),
+            "sure": lambda t, c: If(c == b, s.sure(t, a), s.sure(t, c)),
+            "barred": lambda u, t, c: If(c == b, And(kept(t), s.key(t, a), s.barred(u, t, a)), s.barred(u, t, c)),
+            "bars": lambda u, t, c: If(c == b, s.bars(u, t, a), s.bars(u, t, c)),
+            "since": lambda u, t, c: If(c == b, s.since(u, t, a), s.since(u, t, c)),
+            "asked": lambda u, t, c: If(c == b, s.asked(u, t, a), s.asked(u, t, c))}
 
     @step("4.2 4.4 redis/node_guard.c:node_guard_on_due", "The quarantine of {a} is over.", a="Life")
     def trust(self, s: State, a: Any) -> Any:
@@ -258,4 +293,5 @@ class Lock(Nodes):
     def wait(self, s: State, to: Any) -> Any:
         return to >= s.now(), {"now": lambda: to}
 
-    STEPS = [begin, acquire, extend, grant, renew, ask_repair, repair, give_up, release, expire, detach, adopt, lose, trust, wait]
+    STEPS = [begin, acquire, extend, grant, renew, ask_repair, repair, give_up, release, expire, detach, adopt, lose, trust,
+             wait]
