@@ -441,11 +441,10 @@ QUORLOCK_API int quorlock_lock_set_wait_ms(quorlock_lock *lock, uint32_t wait_ms
 QUORLOCK_API int quorlock_lock_extend(quorlock_lock *lock, uint32_t lease_ms, quorlock_lock_cb cb, void *arg);
 
 /* quorlock_lock_release - end one hold. The owner's last release deletes the keys on every node; after it no loss is
- * reported. The result comes when a quorum has answered, or after one node timeout. Nodes that
- * could not be reached are released later. With keep_ms the keys may stay. Result:
- * OK; LOST (the lock had expired or was lost before); NOQUORUM (too few answers), CLOSED. cb may be NULL. Errors: STATE
- * (never acquired), BUSY (in flight: an acquire or extend, which can be canceled, or the release of the last hold),
- * CLOSED. See quorlock_lock_acquire(3). */
+ * reported. The result comes when a quorum has answered, or after one node timeout. Nodes that could not be reached are
+ * released later. With keep_ms the keys may stay. Result: OK; LOST (the lock had expired or was lost before); NOQUORUM
+ * (too few answers), CLOSED. cb may be NULL. Errors: STATE (never acquired), BUSY (in flight: an acquire or extend,
+ * which can be canceled, or the release of the last hold), CLOSED. See quorlock_lock_acquire(3). */
 QUORLOCK_API int quorlock_lock_release(quorlock_lock *lock, quorlock_lock_cb cb, void *arg);
 /* quorlock_lock_undo - do as quorlock_lock_release, but keep nothing, whatever keep_ms is: the work of the hold has not
  * begun. */

@@ -234,7 +234,12 @@ class hold
     /* valid - how long the lock is still valid; 0: not held, do not act. Never waits. */
     milliseconds valid() const { return milliseconds(quorlock_sync_lock_valid_ms(now().handle.get())); }
     /* check - LOST if the lock is not held any more. Call it before each step that must not happen twice. */
-    void check(errors to = {}) const { to(valid().count() > 0 ? QUORLOCK_OK : QUORLOCK_ERR_LOST, ""); }
+    void check(errors to = {}) const
+    {
+        const bool lost = valid().count() == 0, named = of_ && !of_->names.names().empty();
+        const std::string key = lost && named ? "\"" + of_->names.names().front() + '"' : "";
+        to(lost ? QUORLOCK_ERR_LOST : QUORLOCK_OK, key.c_str());
+    }
     /* granted - return the result of the grant: fencing token (fence), owner token, slot. */
     result granted() const
     {
@@ -255,11 +260,14 @@ class hold
         make(options.wait, got);
         report(got, to);
     }
-    /* attempt - acquire; that somebody else has the lock is an error only for who takes its code. */
+    /* attempt - acquire; that the lock cannot be had now is an error only for who takes its code. Nor is an outage, for
+     * std::lock() tries all locks but one, and waits for the one that it did not get. */
     bool attempt(milliseconds wait, errors to)
     {
         const result got = take(wait, nullptr);
-        if (!to.taken() && (got.status == QUORLOCK_ERR_HELD || got.status == QUORLOCK_ERR_TIMEDOUT)) return false;
+        const bool later = got.status == QUORLOCK_ERR_HELD || got.status == QUORLOCK_ERR_TIMEDOUT ||
+                           got.status == QUORLOCK_ERR_NOQUORUM;
+        if (later && !to.taken()) return false;
         return report(got, to).status == 0;
     }
     void end() noexcept { leave(quorlock_sync_lock_release, true); }

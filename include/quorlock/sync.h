@@ -10,19 +10,19 @@
  *
  * - Threads. Any thread may call a function at any time, but not a signal handler; several threads may use one lock.
  *   Where nothing else is under way, and no callback of yours may be due, a thread that waits for an answer runs the
- * loop itself meanwhile, for some milliseconds at most, with all signals blocked and without cancelation.
+ *   loop itself meanwhile, for some milliseconds at most, with all signals blocked and without cancelation.
  * - Ownership. A lock, a candidate or an observer belongs to the caller until the caller frees it, before or after the
  *   client is closed. Do not use one that another thread has freed, nor a client that another thread has closed.
  * - Errors. Why a call fails is in its result, or in the last argument, a struct quorlock_error. Once the client is
  *   closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In both cases functions
  *   that return no status return 0. To free, close or shut down NULL does nothing.
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
- * valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics,
- * metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function `credentials` calls
- * quorlock_credentials_set or _refuse only.
+ *   valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics,
+ *   metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function `credentials` calls
+ *   quorlock_credentials_set or _refuse only.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
- * callback.
+ *   callback.
  */
 #ifndef QUORLOCK_SYNC_H
 #define QUORLOCK_SYNC_H
@@ -143,16 +143,13 @@ QUORLOCK_API void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorl
  * It never waits. Call it before each step that must not happen twice. */
 QUORLOCK_API uint32_t quorlock_sync_lock_valid_ms(const quorlock_sync_lock *lock);
 
-/*
- * quorlock_sync_lock_token - copy the whole owner token of the present grant to the buffer; QUORLOCK_SYNC_TOKEN_SIZE is
- *                            always enough. Errors, and nothing is written: STATE (not held), INVAL (the buffer is
- * NULL, or too small), CLOSED quorlock_sync_lock_fence - return the fencing token of the present grant; 0: not held, or
- * without fencing
- *
- * Both ask the loop. Another thread may release the lock meanwhile: the result of an acquire has both tokens
- * of that grant.
- */
+/* quorlock_sync_lock_token - copy the whole owner token of the present grant to the buffer, for which
+ * QUORLOCK_SYNC_TOKEN_SIZE is always enough. It asks the loop, and another thread may release the lock meanwhile: the
+ * result of an acquire has the tokens of that grant. Errors, and nothing is written: STATE (not held), INVAL (the
+ * buffer is NULL, or too small), CLOSED. */
 QUORLOCK_API int quorlock_sync_lock_token(quorlock_sync_lock *lock, char *token, size_t size);
+/* quorlock_sync_lock_fence - return the fencing token of the present grant; 0: not held, or without fencing. It asks
+ * the loop, too. */
 QUORLOCK_API uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock);
 
 /*
@@ -210,9 +207,8 @@ QUORLOCK_API void quorlock_sync_candidate_free(quorlock_sync_candidate *candidat
 QUORLOCK_API uint32_t quorlock_sync_candidate_valid_ms(quorlock_sync_candidate *candidate);
 
 /*
- * quorlock_sync_observer_new       - do as quorlock_observer_new, as quorlock_sync_candidate_new does it
- * quorlock_sync_observer_free - free it; then its callback does not run any more, unless the call came from inside
- * it
+ * quorlock_sync_observer_new  - do as quorlock_observer_new, as quorlock_sync_candidate_new does it
+ * quorlock_sync_observer_free - free it; then its callback does not run any more, unless the call came from inside it
  */
 QUORLOCK_API int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *client,
                                             const char *name, const struct quorlock_observer_options *options,

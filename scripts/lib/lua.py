@@ -6,8 +6,9 @@ Each file, and each script as bundle.cmake makes it, must compile: with luac5.1,
 and with luac5.4 where it is installed, because some servers have it. The
 globals of a file are Redis' and what it imports; those of a bundled script are
 Redis' alone. Nothing is imported that is not used. A module has functions only,
-which get KEYS and ARGV by parameters; a script names its arguments where it
-begins, by unpack(ARGV). Some forms are refused, because another Lua or another
+which get KEYS and ARGV by parameters, but for the prefix of the client, which
+names.lua reads in each script that uses it; a script names its arguments where
+it begins, by unpack(ARGV). Some forms are refused, because another Lua or another
 server gets them wrong.
 """
 import re
@@ -91,6 +92,8 @@ def check_file(path):
     yield from compile_errors(path, path)
     yield from forms(path, text)
     known = (REDIS - {"KEYS", "ARGV"} if is_module else REDIS) | {name for _, name in imports}
+    if path.stem == "names":
+        known.add("prefix")
     used = set()
     for line, verb, name in globals_of(path):
         used.add(name)

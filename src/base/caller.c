@@ -11,10 +11,10 @@ int caller_fail(struct quorlock_error *error, int status, const char *format, ..
 {
     va_list args;
 
+    *error = (struct quorlock_error){.status = status};
     va_start(args, format);
     vsnprintf(error->text, sizeof(error->text), format, args);
     va_end(args);
-    error->status = status;
     return status;
 }
 

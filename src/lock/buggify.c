@@ -131,7 +131,7 @@ void buggify_start(struct claims *all, uint64_t seed)
     all->fault_state = seed;
     runtime_log(all->runtime, QUORLOCK_LOG_WARN,
                 "buggify is on, with seed %llu: losses, NOQUORUM, late grants and slow releases are made up. Only for "
-                "tests: take QUORLOCK_BUGGIFY out of the environment, or the seed out of the client's options",
+                "tests: take QUORLOCK_BUGGIFY out of the environment",
                 (unsigned long long)seed);
 }
 

@@ -149,7 +149,7 @@ foreach(script IN LISTS SCRIPTS)
   add_lines(${script} "${lines}" 0)
   get_property(text GLOBAL PROPERTY text)
   # In Lua it would be a global variable, which a server refuses only when it gets there.
-  if(text MATCHES "name_of[(]" AND NOT text MATCHES "local ([^\n=]*[ ,])?prefix[ ,\n=]")
+  if(text MATCHES "(name_of|name_for_all|slot_asked)[(]" AND NOT text MATCHES "local ([^\n=]*[ ,])?prefix[ ,\n=]")
     message(FATAL_ERROR "${script}: it needs a local 'prefix'")
   endif()
   string(REPLACE "<semicolon>" ";" text "${text}")

@@ -8,10 +8,10 @@
 -- one command, and guard and clock are read once. Acquires come first, because a server that is short of memory refuses
 -- only the first write of a script. Rules 2.2 and 3.3.
 local n, letters, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
+local owners, tokens = {unpack(ARGV, 9, 8 + n)}, token ~= '' and {unpack(ARGV, 9 + n, 8 + 2 * n)}
+local prefix = unpack(ARGV, 9 + (tokens and 2 or 1) * n)
 n = tonumber(n)
 local away, fenced, sub = #KEYS - n, token ~= '', string.sub
-local owners, tokens = {unpack(ARGV, 9, 8 + n)}, fenced and {unpack(ARGV, 9 + n, 8 + 2 * n)}
-local prefix = ARGV[9 + (fenced and 2 or 1) * n]
 --@ from string: lock_whose, lock_clear, notice_channel, notice_released
 --@ from locks: lock_lift
 --@ from batch: batch_begin, travel

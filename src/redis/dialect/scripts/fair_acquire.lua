@@ -7,8 +7,8 @@
 -- many turns of others come before ours. Readers that follow each other in the queue have one turn together. Of those
 -- between writers no turn is counted, so there may be more turns than that. If only waiting clients refuse, the holder
 -- is 'quorlock:waits:NAME' with the first of them, and ttl says when that one is forgotten.
-local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, waiter, waited_us, least_ms, modes, prefix =
-  unpack(ARGV)
+local n, owner, lease_ms, seen, token, life_ms, how, max_lease_ms = unpack(ARGV)
+local waiter, waited_us, least_ms, modes, prefix = unpack(ARGV, 9)
 n, least_ms = tonumber(n), tonumber(least_ms)
 --@ from shared: shared_locks, shared_whose, shared_set, shared_lift, shared_clear, shared_channel
 local locks, request = shared_locks(KEYS, n, modes)

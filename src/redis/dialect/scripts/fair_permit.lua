@@ -12,7 +12,8 @@ least_ms = tonumber(least_ms)
 --@ from server: clock_us
 local us, why = clock_us()
 if not us then return why end
---@ from slot: slot_asked, slot_key, slot_acquire
+--@ from names: slot_asked
+--@ from slot: slot_key, slot_acquire
 --@ from string: lock_whose, notice_channel
 --@ from queue: queue_of, queue_clock, queue_exists, queue_since, queue_place, queue_tidy, queue_before, queue_remove
 local asked, name = slot_asked(KEYS[1])

@@ -14,7 +14,7 @@
 -- never. Returns the same as release.lua.
 -- One script for all three: a server that has it for an acquire also has it for the release. Rules 2.2, 3.1 and 7.1.
 local _, owner, lease_ms, seen, token, life_ms, how, max_lease_ms, what, permits, any, passed, prefix = unpack(ARGV)
---@ from slot: slot_asked
+--@ from names: slot_asked
 local asked, name = slot_asked(KEYS[1])
 any = any == 'any'
 if what == 'acquire' then

@@ -8,3 +8,15 @@ local function name_of(front, key)
   if not prefix then return front .. key end
   return prefix .. front .. string.sub(key, #prefix + 1)
 end
+
+-- name_for_all - return a name that is the same for all keys with the prefix.
+local function name_for_all(name)
+  return (prefix or '') .. name
+end
+
+-- slot_asked - return the number of the slot at the key, and the name.
+local function slot_asked(key)
+  local front = prefix or ''
+  local asked, name = string.match(string.sub(key, #front + 1), '^quorlock:slot:(%d+):(.*)$')
+  return tonumber(asked), front .. name
+end

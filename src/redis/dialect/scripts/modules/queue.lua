@@ -8,7 +8,7 @@
 --                is taken back, because the attempt failed at other nodes.
 --   ~ NAME       when it is forgotten, in ms of that clock, which is less than 10^14
 -- What another version has written here is no client. No lock's safety depends on a queue.
---@ from names: name_of
+--@ from names: name_of, name_for_all
 
 -- whole - return all digits of a whole number.
 local function whole(number)
@@ -23,7 +23,7 @@ end
 -- both go forward by all that has passed. Rule 9.8.
 local function queue_clock(real_us, reads_only)
   local place, life, most = real_us, real_us, 4000000000000000 -- us: below 2^52, with room for waits
-  local clock = (prefix or '') .. 'quorlock:clock'
+  local clock = name_for_all('quorlock:clock')
   local kept = redis.pcall('GET', clock)
   local last, last_place, last_life
   if type(kept) == 'string' then last, last_place, last_life = string.match(kept, '^(%d+) (%d+) (%d+)$') end

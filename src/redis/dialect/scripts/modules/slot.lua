@@ -8,13 +8,6 @@
 --@ from server: clock_us
 --@ from names: name_of
 
--- slot_asked - return the number of the slot at the key, and the name.
-local function slot_asked(key)
-  local front = prefix or ''
-  local asked, name = string.match(string.sub(key, #front + 1), '^quorlock:slot:(%d+):(.*)$')
-  return tonumber(asked), front .. name
-end
-
 -- slot_key - return the key of a slot.
 local function slot_key(name, slot)
   return name_of('quorlock:slot:' .. slot .. ':', name)
