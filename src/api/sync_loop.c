@@ -347,7 +347,7 @@ void sync_loop_own(quorlock_sync_client *sync)
 /* await_end - wait until the job has ended; meanwhile lead, if nobody does. */
 static void await_end(quorlock_sync_client *sync, struct job *job)
 {
-    bool may_lead = guest_level() <= sync->level;
+    bool may_lead = guest_level() <= sync->level && guest_has_room();
     int state;
 
     while (atomic_load(&job->state) != JOB_ENDED) {

@@ -4,15 +4,20 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/resource.h>
 
 #define IDLE  100 /* more than any nice value */
 #define LOOKS 1024
+/* A turn of the loop was seen to take 60 KiB of stack, of which 16 are what it reads. */
+#define ROOM ((size_t)128 * 1024)
 
 /* Of this thread, which may change it: so it is looked at again from time to time. */
 static _Thread_local struct {
     unsigned looks_left;
     int level;
+    bool has_stack;     /* the two below are known */
+    uintptr_t low, top; /* of its stack */
 } known;
 
 int guest_level(void)
@@ -27,6 +32,29 @@ int guest_level(void)
     }
     known.looks_left--;
     return known.level;
+}
+
+static void look_at_stack(void)
+{
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+
+    known.has_stack = true;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        known.low = (uintptr_t)low;
+        known.top = (uintptr_t)low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+bool guest_has_room(void)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    if (!known.has_stack) look_at_stack();
+    return here < known.top && here >= known.low && here - known.low >= ROOM;
 }
 
 void guest_begin(struct guest *guest)

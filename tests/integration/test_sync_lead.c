@@ -12,6 +12,8 @@
 
 #include "sync_fixture.h"
 
+#define SMALL_STACK ((size_t)64 * 1024)
+
 static int gate[2]; /* the thread that a signal stopped goes on when a byte comes */
 static atomic_bool is_stopped;
 
@@ -138,7 +140,8 @@ struct cycler {
     pthread_t thread;
     atomic_int id;
     atomic_bool over;
-    bool idle; /* it runs only when the machine has nothing else to do */
+    int rounds; /* 0: until it is over */
+    bool idle;  /* it runs only when the machine has nothing else to do */
     const char *failure;
 };
 
@@ -170,7 +173,7 @@ static void *cycles(void *arg)
         cycler->failure = "no such policy";
     lock = new_lock("key", LONG_LEASE_MS, 0);
     atomic_store(&cycler->id, (int)syscall(SYS_gettid));
-    for (int i = 0; cycler->idle ? i < 50 : !atomic_load(&cycler->over); i++) {
+    for (int i = 0; cycler->rounds > 0 ? i < cycler->rounds : !atomic_load(&cycler->over); i++) {
         if (quorlock_sync_lock_acquire(lock, NULL) != 0 || quorlock_sync_lock_release(lock, NULL) != 0)
             cycler->failure = "a call failed";
     }
@@ -195,15 +198,28 @@ BLOCKING_TEST(a_thread_that_calls_alone_leads_with_its_signals_blocked)
     if (cycler.failure != NULL) fail_msg("%s", cycler.failure);
 }
 
+static void expect_no_lead(struct cycler *cycler, size_t stack_size)
+{
+    pthread_attr_t attributes;
+    bool led = false;
+
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    if (stack_size > 0) assert_int_equal(pthread_attr_setstacksize(&attributes, stack_size), 0);
+    assert_int_equal(pthread_create(&cycler->thread, &attributes, cycles, cycler), 0);
+    while (!atomic_load(&cycler->over)) led |= atomic_load(&cycler->id) != 0 && has_blocked(atomic_load(&cycler->id));
+    assert_int_equal(pthread_join(cycler->thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    assert_false(led);
+    if (cycler->failure != NULL) fail_msg("%s", cycler->failure);
+}
+
 /* The machine may not let it run. */
 BLOCKING_TEST(a_thread_that_runs_only_when_the_machine_is_idle_does_not_lead)
 {
-    struct cycler cycler = {.idle = true};
-    bool led = false;
+    expect_no_lead(&(struct cycler){.rounds = 50, .idle = true}, 0);
+}
 
-    assert_int_equal(pthread_create(&cycler.thread, NULL, cycles, &cycler), 0);
-    while (!atomic_load(&cycler.over)) led |= atomic_load(&cycler.id) != 0 && has_blocked(atomic_load(&cycler.id));
-    assert_int_equal(pthread_join(cycler.thread, NULL), 0);
-    assert_false(led);
-    if (cycler.failure != NULL) fail_msg("%s", cycler.failure);
+BLOCKING_TEST(a_thread_with_a_small_stack_does_not_lead)
+{
+    expect_no_lead(&(struct cycler){.rounds = 200}, SMALL_STACK);
 }

@@ -16,6 +16,7 @@
 
 #include "api/client.h"
 #include "base/futex.h"
+#include "base/guest.h"
 #include "base/own_base.h"
 #include "base/system_os.h"
 #include "turns.h"
@@ -64,6 +65,7 @@ int outside_client_new(quorlock_client **ret, struct event_base *, const struct 
 #define pthread_cond_broadcast turns_broadcast
 #define pthread_cond_destroy   turns_destroy_condition
 #define futex_wait             turns_futex_wait
+#define guest_has_room         turns_has_room
 #define futex_wait_for         turns_futex_wait_for
 #define futex_wake             turns_futex_wake
 

@@ -41,6 +41,9 @@ int turns_wait(pthread_cond_t *, pthread_mutex_t *);
 int turns_signal(pthread_cond_t *);
 int turns_broadcast(pthread_cond_t *);
 int turns_destroy_condition(pthread_cond_t *);
+/* turns_has_room - always true: the stacks here are none of the system's threads. */
+bool turns_has_room(void);
+
 /* As those of base/futex.h. */
 void turns_futex_wait(const void *word, unsigned value);
 void turns_futex_wait_for(const void *word, unsigned value, unsigned most_us);
