@@ -39,7 +39,7 @@ alone() {
     done
     for compiler in "${cxx_compilers[@]}"; do
         for standard in c++11 c++17 c++20 c++2b; do
-            "$compiler" -std=$standard -Wall -Wextra -Wpedantic -Wold-style-cast -Werror -I"$prefix/include" "$@" \
+            "$compiler" -std=$standard -Wall -Wextra -Wpedantic -Wold-style-cast -Wshadow -Werror -I"$prefix/include" "$@" \
                 -fsyntax-only "$work/alone.cpp" || fail "$header alone, as $standard by $compiler"
         done
     done

@@ -123,7 +123,7 @@ static inline void quorlock_epoll_free(void *arg)
     free(source);
 }
 
-static inline struct quorlock_epoll_source *quorlock_epoll_source(void *epoll, int fd, void *of)
+static inline struct quorlock_epoll_source *quorlock_epoll_source_new(void *epoll, int fd, void *of)
 {
     struct quorlock_epoll_source *source = NULL;
 
@@ -137,7 +137,7 @@ static inline struct quorlock_epoll_source *quorlock_epoll_source(void *epoll, i
 
 static inline void *quorlock_epoll_watch_new(void *epoll, int fd, void (*ready)(void *, unsigned), void *of)
 {
-    struct quorlock_epoll_source *source = quorlock_epoll_source(epoll, fd, of);
+    struct quorlock_epoll_source *source = quorlock_epoll_source_new(epoll, fd, of);
 
     if (source != NULL) source->ready = ready;
     return source;
@@ -158,7 +158,7 @@ static inline int quorlock_epoll_watch_set(void *watch, unsigned events)
 /* A descriptor of ours; closes it where that fails. */
 static inline void *quorlock_epoll_own(void *epoll, int fd, void (*fire)(void *), void *of, int is_timer)
 {
-    struct quorlock_epoll_source *source = quorlock_epoll_source(epoll, fd, of);
+    struct quorlock_epoll_source *source = quorlock_epoll_source_new(epoll, fd, of);
 
     if (source == NULL) {
         if (fd >= 0) close(fd);

@@ -44,8 +44,8 @@ static inline gboolean quorlock_glib_dispatch(GSource *arg, GSourceFunc function
     return G_SOURCE_CONTINUE;
 }
 
-static inline struct quorlock_glib_source *quorlock_glib_source(void *context, void (*ready)(void *, unsigned),
-                                                                void (*fire)(void *), void *of)
+static inline struct quorlock_glib_source *quorlock_glib_source_new(void *context, void (*ready)(void *, unsigned),
+                                                                    void (*fire)(void *), void *of)
 {
     static GSourceFuncs functions = {NULL, NULL, quorlock_glib_dispatch, NULL, NULL, NULL};
     GSource *made = g_source_new(&functions, sizeof(struct quorlock_glib_source));
@@ -69,7 +69,7 @@ static inline void quorlock_glib_free(void *source)
 
 static inline void *quorlock_glib_watch_new(void *context, int fd, void (*ready)(void *, unsigned), void *of)
 {
-    struct quorlock_glib_source *source = quorlock_glib_source(context, ready, NULL, of);
+    struct quorlock_glib_source *source = quorlock_glib_source_new(context, ready, NULL, of);
 
     source->fd = fd;
     return source;
@@ -97,7 +97,7 @@ static inline int quorlock_glib_watch_set(void *watch, unsigned events)
 
 static inline void *quorlock_glib_new(void *context, void (*fire)(void *), void *of)
 {
-    return quorlock_glib_source(context, NULL, fire, of);
+    return quorlock_glib_source_new(context, NULL, fire, of);
 }
 
 static inline int quorlock_glib_timer_set(void *timer, uint64_t after_us)

@@ -26,8 +26,8 @@ struct quorlock_libuv_source {
     void *of;
 };
 
-static inline struct quorlock_libuv_source *quorlock_libuv_source(void (*ready)(void *, unsigned), void (*fire)(void *),
-                                                                  void *of)
+static inline struct quorlock_libuv_source *quorlock_libuv_source_new(void (*ready)(void *, unsigned),
+                                                                      void (*fire)(void *), void *of)
 {
     struct quorlock_libuv_source *source = QUORLOCK_CAST(struct quorlock_libuv_source *, calloc(1, sizeof(*source)));
 
@@ -69,7 +69,7 @@ static inline void quorlock_libuv_on_poll(uv_poll_t *poll, int status, int event
 
 static inline void *quorlock_libuv_watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *of)
 {
-    struct quorlock_libuv_source *source = quorlock_libuv_source(ready, NULL, of);
+    struct quorlock_libuv_source *source = quorlock_libuv_source_new(ready, NULL, of);
 
     if (source == NULL) return NULL;
     if (uv_poll_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.poll, fd) != 0) {
@@ -100,7 +100,7 @@ static inline void quorlock_libuv_on_timer(uv_timer_t *timer)
 
 static inline void *quorlock_libuv_timer_new(void *loop, void (*fire)(void *), void *of)
 {
-    struct quorlock_libuv_source *source = quorlock_libuv_source(NULL, fire, of);
+    struct quorlock_libuv_source *source = quorlock_libuv_source_new(NULL, fire, of);
 
     if (source == NULL) return NULL;
     (void)uv_timer_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.timer);
@@ -134,7 +134,7 @@ static inline void quorlock_libuv_on_idle(uv_idle_t *idle)
 
 static inline void *quorlock_libuv_task_new(void *loop, void (*run)(void *), void *of)
 {
-    struct quorlock_libuv_source *source = quorlock_libuv_source(NULL, run, of);
+    struct quorlock_libuv_source *source = quorlock_libuv_source_new(NULL, run, of);
 
     if (source == NULL) return NULL;
     (void)uv_idle_init(QUORLOCK_CAST(uv_loop_t *, loop), &source->handle.idle);

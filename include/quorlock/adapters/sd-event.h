@@ -34,8 +34,8 @@ static inline void *quorlock_sd_made(struct quorlock_sd_source *source, int made
     return NULL;
 }
 
-static inline struct quorlock_sd_source *quorlock_sd_source(void (*ready)(void *, unsigned), void (*fire)(void *),
-                                                            void *of)
+static inline struct quorlock_sd_source *quorlock_sd_source_new(void (*ready)(void *, unsigned), void (*fire)(void *),
+                                                                void *of)
 {
     struct quorlock_sd_source *source = QUORLOCK_CAST(struct quorlock_sd_source *, calloc(1, sizeof(*source)));
 
@@ -63,7 +63,7 @@ static inline int quorlock_sd_on_io(sd_event_source *event, int fd, uint32_t rev
 
 static inline void *quorlock_sd_watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *of)
 {
-    struct quorlock_sd_source *source = quorlock_sd_source(ready, NULL, of);
+    struct quorlock_sd_source *source = quorlock_sd_source_new(ready, NULL, of);
 
     if (source == NULL) return NULL;
     return quorlock_sd_made(
@@ -96,7 +96,7 @@ static inline int quorlock_sd_on_time(sd_event_source *event, uint64_t at_us, vo
 /* Without an accuracy sd-event may be a quarter of a second late. */
 static inline void *quorlock_sd_timer_new(void *loop, void (*fire)(void *), void *of)
 {
-    struct quorlock_sd_source *source = quorlock_sd_source(NULL, fire, of);
+    struct quorlock_sd_source *source = quorlock_sd_source_new(NULL, fire, of);
 
     if (source == NULL) return NULL;
     return quorlock_sd_made(source, sd_event_add_time(QUORLOCK_CAST(sd_event *, loop), &source->event, CLOCK_BOOTTIME,
