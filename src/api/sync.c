@@ -52,8 +52,8 @@ struct quorlock_sync_lock {
 static void take_result(struct job *job, const struct quorlock_result *result)
 {
     job->result = (struct quorlock_sync_result){BLOCKING_RESULT_OF(result)};
-    snprintf(job->result.text, sizeof(job->result.text), "%s", result->text != NULL ? result->text : "");
-    snprintf(job->result.token, sizeof(job->result.token), "%s", result->token != NULL ? result->token : "");
+    if (result->text != NULL) memccpy(job->result.text, result->text, '\0', sizeof(job->result.text) - 1);
+    if (result->token != NULL) memccpy(job->result.token, result->token, '\0', sizeof(job->result.token) - 1);
 }
 
 /* on_result - end an extend or a release. The handle may be freed. */
