@@ -622,6 +622,7 @@ void attempt_on_node_state(struct core_lock *lock, struct step *step, uint32_t i
             core_vote_failed(node, node->down_fault);
         }
         if (!core_can_talk(node)) vote_connection_ended(node);
+        vote_quarantined(lock, node);
         attempt_judge(lock, step);
     } else if (lock->phase == CORE_WAITING) {
         wait_on_node_state(lock, step, index);

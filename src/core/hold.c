@@ -166,7 +166,7 @@ void hold_begin(struct core_lock *lock, uint64_t now_us)
     assert(now_us < hold_lost_at(lock));
     lock->phase = CORE_HELD;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (node->state == NODE_QUARANTINED && node->key.valid_until_us == 0) repair_soon(lock, now_us); /* rule 3.10 */
+        if (node->state == NODE_QUARANTINED) repair_soon(lock, now_us); /* rule 3.10 */
     }
 }
 

@@ -164,6 +164,16 @@ void vote_connection_ended(struct core_node *node)
     node->asked.follow_up = FOLLOW_UP_NONE;
 }
 
+/* Rule 4.3: no node in quarantine is asked for a vote, so it said yes before. It may have lost our key since, and
+ * another holder may have repaired its own there. */
+void vote_quarantined(const struct core_lock *lock, struct core_node *node)
+{
+    if (node->state != NODE_QUARANTINED || node->vote != CORE_VOTE_YES || lock->acquire.adopts) return;
+    core_vote_failed(node, node->down_fault);
+    node->key.valid_until_us = 0;
+    node->asked.follow_up = FOLLOW_UP_NONE;
+}
+
 /* Rule 7.3: the arbiter chooses the slot, and the other nodes are asked for that slot. A broken server may name any
  * slot. */
 static bool is_of_slot(struct core_lock *lock, const struct core_reply *reply)

@@ -27,5 +27,7 @@ void vote_peek(struct core_lock *, struct step *, uint32_t node);
 void vote_ask_holder(struct core_lock *, struct step *, uint32_t node);
 /* vote_connection_ended - drop what the node had still to answer. */
 void vote_connection_ended(struct core_node *);
+/* vote_quarantined - drop the yes of a node that is in quarantine by now. */
+void vote_quarantined(const struct core_lock *, struct core_node *);
 /* vote_on_reply - take the reply to an acquire, an adoption's extend, a peek or a raise of the present attempt. */
 void vote_on_reply(struct core_lock *, struct step *, const struct core_reply *);

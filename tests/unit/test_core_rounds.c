@@ -160,18 +160,55 @@ CORE_TEST(a_repair_that_waits_is_due_at_no_time)
     assert_int_equal(hold_of(f)->repair_at_us, CORE_NEVER);
 }
 
-CORE_TEST(only_a_quarantined_node_without_our_key_wants_a_repair_at_the_grant)
+/* Its yes from before may be that of an earlier life. */
+CORE_TEST(a_quarantined_node_wants_a_repair_at_the_grant)
 {
-    for (uint32_t votes = 0; votes < 2; votes++) {
-        fixture_open(f, 3, 2);
-        fixture_acquire(f);
-        if (votes != 0) fixture_answers(f, OP_ACQUIRE, "..y");
-        fixture_node_state(f, 2, NODE_QUARANTINED);
-        fixture_answers(f, OP_ACQUIRE, "yy.");
-        fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
-        assert_int_equal(hold_of(f)->repair_at_us != CORE_NEVER, votes == 0);
-        fixture_drop(f);
+    static const char *const before[] = {"...", "..y"};
+
+    for (size_t i = 0; i < LENGTH(before); i++) {
+        for (uint32_t quarantined = 0; quarantined < 2; quarantined++) {
+            fixture_open(f, 3, 2);
+            fixture_acquire(f);
+            fixture_answers(f, OP_ACQUIRE, before[i]);
+            if (quarantined != 0) fixture_node_state(f, 2, NODE_QUARANTINED);
+            fixture_answers(f, OP_ACQUIRE, "yy.");
+            fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
+            assert_int_equal(hold_of(f)->repair_at_us != CORE_NEVER, quarantined);
+            fixture_drop(f);
+        }
     }
+}
+
+CORE_TEST(the_yes_of_a_node_that_lost_its_memory_since_does_not_count)
+{
+    fixture_open(f, 3, 3);
+    fixture_acquire(f);
+    fixture_answers(f, OP_ACQUIRE, "y..");
+    node_of(f, 0)->asked.follow_up = FOLLOW_UP_RAISE;
+    fixture_node_state(f, 0, NODE_QUARANTINED);
+    assert_int_equal(node_of(f, 0)->asked.follow_up, FOLLOW_UP_NONE);
+    assert_int_equal(node_of(f, 0)->key.valid_until_us, 0);
+    fixture_answers(f, OP_ACQUIRE, ".y.");
+    /* A node that has not answered yet may still refuse. */
+    fixture_node_state(f, 2, NODE_QUARANTINED);
+    assert_int_equal(core_vote(f->lock, 2), CORE_VOTE_PENDING);
+    fixture_answers(f, OP_ACQUIRE, "..o");
+    assert_int_not_equal(core_phase_now(f->lock), CORE_GRANTED);
+    assert_int_equal(core_vote(f->lock, 0), CORE_VOTE_FAILED);
+    assert_int_equal(core_vote(f->lock, 2), CORE_VOTE_OTHER);
+}
+
+/* What is adopted was held before: the yes is that of a renewal. */
+CORE_TEST(an_adoption_counts_the_yes_of_a_node_in_quarantine)
+{
+    static const struct core_token token = {{3}};
+
+    fixture_open(f, 3, 2);
+    assert_int_equal(fixture_adopt(f, &token), CORE_OK);
+    fixture_answers(f, OP_EXTEND, "y..");
+    fixture_node_state(f, 0, NODE_QUARANTINED);
+    fixture_answers(f, OP_EXTEND, ".y.");
+    fixture_expect(f, CORE_NOTIFY_ACQUIRED, CORE_OK);
 }
 
 /* The third node lost its key, which the others still have. */
