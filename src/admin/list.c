@@ -81,10 +81,11 @@ static const char *name_of(const struct listing *listing, const char *raw, uint3
 {
     const char *prefix = admin_list_runtime_of(listing)->key_prefix, *name = raw;
 
-    *ret_slot = 0;
+    *ret_slot = QUORLOCK_SLOT_NONE;
     if (strncmp(name, prefix, strlen(prefix)) != 0) return NULL;
     name += strlen(prefix);
     if (strncmp(name, SLOT_FRONT, strlen(SLOT_FRONT)) == 0) {
+        *ret_slot = 0;
         for (name += strlen(SLOT_FRONT); *name >= '0' && *name <= '9' && *ret_slot < QUORLOCK_PERMITS_MAX; name++)
             *ret_slot = *ret_slot * 10 + (uint32_t)(*name - '0');
         if (*name++ != ':' || *ret_slot >= QUORLOCK_PERMITS_MAX) return NULL;

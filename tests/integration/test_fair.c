@@ -141,12 +141,17 @@ static void hold(void)
 }
 
 /* The others come one after the other. */
+/* Another node than the arbiter knows how long each client has waited, to within what a request takes. */
+#define APART_MS 200u
+static uint32_t apart_ms;
+
 static void hold_and_queue(uint32_t n)
 {
     hold();
     for (uint32_t i = 1; i <= n; i++) {
         contend(i, one, 1, FAIR(0));
         await_queue("one", i);
+        if (apart_ms != 0) run_ms(apart_ms);
     }
 }
 
@@ -346,7 +351,9 @@ CLIENT_TEST(the_next_node_keeps_the_order_while_the_arbiter_is_down)
 {
     uint32_t arbiter;
 
+    apart_ms = APART_MS;
     hold_and_queue(4);
+    apart_ms = 0;
     arbiter = arbiter_of("one");
     server_kill(SERVER(arbiter));
     await_queue("one", 4);
@@ -470,6 +477,7 @@ static void hold_permits_and_queue(quorlock_lock **ret_holders, uint32_t n)
         contend(i, one, 1, FAIR_PERMIT);
         contenders[i].stays = true;
         await_queue("one", i + 1);
+        if (apart_ms != 0) run_ms(apart_ms);
     }
 }
 
@@ -602,7 +610,9 @@ CLIENT_TEST(the_next_node_keeps_the_order_of_permits_while_the_arbiter_is_down)
 {
     quorlock_lock *holders[PERMITS];
 
+    apart_ms = APART_MS;
     hold_permits_and_queue(holders, 4);
+    apart_ms = 0;
     server_kill(SERVER(arbiter_of("one")));
     await_queue("one", 4);
     release_permit(holders[0], 1);
