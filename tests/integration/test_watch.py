@@ -66,14 +66,15 @@ class Events(Watched, Bootstrapped):
         self.assertEqual((free["key"], free["holder"], free["votes"], free["quorum"], free["nodes"]),
                          (self.key, None, 0, 2, 3))
         self.assertRegex(free["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-        process = self.start("run", "--lease", "1500ms", "--label", "a-label:", self.key, "--", "cat",
+        process = self.start("run", "--lease", "6s", "--label", "a-label:", self.key, "--", "cat",
                              stdin=command_case.subprocess.PIPE)
         held = self.event("holder", "quorum-gained", state="held")
-        token = self.values()[0].decode()
+        # Two nodes have it by now, whichever they are.
+        token = next(value for value in self.values() if value is not None).decode()
         self.assertRegex(token, f"^a-label:{TOKEN}$")
         self.assertEqual(held["holder"], "a-label:" + token[8:16])
         self.assertGreaterEqual(held["votes"], 2)
-        self.assertTrue(0 < held["left_ms"] <= 1500)
+        self.assertTrue(0 < held["left_ms"] <= 6000)
         self.event("renewed", holder=held["holder"], state="held")
         self.event("renewed", holder=held["holder"])
         process.communicate(timeout=LIMIT_S)
