@@ -190,6 +190,7 @@ static int give_up_lost(struct quorlock_lock *lock)
 {
     struct claim *claim;
 
+    if (handle_held(lock) == NULL && !handle_is_compact(lock)) return 0;
     assert(lock->reentrant == NULL && (lock->holds == 1 || handle_is_compact(lock)));
     if (handle_is_compact(lock)) {
         if (core_compact_holds(handle_record(lock)) || lock->state == HANDLE_COMPACT_LOST) return fail_held(lock);
@@ -233,7 +234,7 @@ static int begin_acquire(struct quorlock_lock *lock, const struct lock_callback 
     const char *why = NULL;
     struct claim *claim = NULL;
     bool named = lock->reentrant != NULL;
-    int status = !named && (handle_held(lock) != NULL || handle_is_compact(lock)) ? give_up_lost(lock) : 0;
+    int status = named ? 0 : give_up_lost(lock);
 
     if (status != 0) return status;
     if (lock->terms->own != NULL) handle_agree(lock, terms_share(lock->terms->own));
@@ -249,17 +250,24 @@ static int begin_acquire(struct quorlock_lock *lock, const struct lock_callback 
     return lock_fail_to_ask(lock, queue_acquire(lock));
 }
 
+/* own_terms - return what the caller asked of the lock, also while it is adopted with another label. */
+static struct terms *own_terms(const struct quorlock_lock *lock)
+{
+    return lock->terms->own != NULL ? lock->terms->own : lock->terms;
+}
+
 int quorlock_lock_set_wait_ms(quorlock_lock *lock, uint32_t wait_ms)
 {
     struct locks *all = locks_of(lock);
     int status = check_free(lock);
     struct core_config config;
-    struct terms *own, *terms;
+    const struct terms *own;
+    struct terms *terms;
 
-    if (status == 0 && (handle_held(lock) != NULL || handle_is_compact(lock)))
-        status = lock->reentrant == NULL ? give_up_lost(lock) : fail_held(lock);
+    if (status == 0 && lock->reentrant == NULL) status = give_up_lost(lock);
+    if (status == 0 && handle_held(lock) != NULL) status = fail_held(lock);
     if (status != 0) return status;
-    own = lock->terms->own != NULL ? lock->terms->own : lock->terms;
+    own = own_terms(lock);
     config = own->config;
     config.holder.wait_us = options_wait_us(wait_ms);
     terms = terms_join(&all->claims.terms, &all->runtime->alloc, &config, own->fence_ttl_ms, own->label);
@@ -349,7 +357,7 @@ static int begin_adopt(struct quorlock_lock *lock, const char *text, const struc
     char label[OPTIONS_LABEL_SIZE];
     const char *misfit;
     size_t label_length;
-    struct terms *own, *terms;
+    struct terms *terms;
     int status;
 
     if (text == NULL || !owner_read_plain(text, &label_length, &token)) {
@@ -357,7 +365,7 @@ static int begin_adopt(struct quorlock_lock *lock, const char *text, const struc
                             "\"%s\": this is no owner token: pass the whole token as it was shown, LABEL:0123...",
                             keylist_name(lock->keylist));
     }
-    status = handle_held(lock) != NULL || handle_is_compact(lock) ? give_up_lost(lock) : 0;
+    status = give_up_lost(lock);
     if (status != 0) return status;
     if (has_token(all, &token)) {
         return handle_fail(lock, QUORLOCK_ERR_STATE, ": this client holds that token, or is releasing it");
@@ -366,8 +374,7 @@ static int begin_adopt(struct quorlock_lock *lock, const char *text, const struc
     if (misfit != NULL) return handle_fail(lock, QUORLOCK_ERR_INVAL, misfit);
     memcpy(label, text, label_length);
     label[label_length] = '\0';
-    own = lock->terms->own != NULL ? lock->terms->own : lock->terms;
-    terms = terms_adopt(&all->claims.terms, &all->runtime->alloc, own, label);
+    terms = terms_adopt(&all->claims.terms, &all->runtime->alloc, own_terms(lock), label);
     if (terms == NULL) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     handle_agree(lock, terms);
     if (handle_begin(lock, OPERATION_ACQUIRE, callback) != 0) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
