@@ -143,9 +143,8 @@ static void hold(void)
 /* The others come one after the other. */
 /* Another node than the arbiter knows how long each client has waited, to within what a request takes. */
 #define APART_MS 200u
-static uint32_t apart_ms;
 
-static void hold_and_queue(uint32_t n)
+static void hold_and_queue_apart(uint32_t n, uint32_t apart_ms)
 {
     hold();
     for (uint32_t i = 1; i <= n; i++) {
@@ -153,6 +152,11 @@ static void hold_and_queue(uint32_t n)
         await_queue("one", i);
         if (apart_ms != 0) run_ms(apart_ms);
     }
+}
+
+static void hold_and_queue(uint32_t n)
+{
+    hold_and_queue_apart(n, 0);
 }
 
 static void give_back(void)
@@ -351,9 +355,7 @@ CLIENT_TEST(the_next_node_keeps_the_order_while_the_arbiter_is_down)
 {
     uint32_t arbiter;
 
-    apart_ms = APART_MS;
-    hold_and_queue(4);
-    apart_ms = 0;
+    hold_and_queue_apart(4, APART_MS);
     arbiter = arbiter_of("one");
     server_kill(SERVER(arbiter));
     await_queue("one", 4);
@@ -464,7 +466,7 @@ CLIENT_TEST(readers_that_follow_each_other_in_the_queue_have_their_turn_together
 #define FAIR_PERMIT LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT, .fair = 1, .permits = PERMITS, .fencing = true)
 
 /* All permits are held; then the others come one after the other. */
-static void hold_permits_and_queue(quorlock_lock **ret_holders, uint32_t n)
+static void hold_permits_and_queue(quorlock_lock **ret_holders, uint32_t n, uint32_t apart_ms)
 {
     struct seen holds = {0};
 
@@ -498,7 +500,7 @@ CLIENT_TEST(permits_are_granted_in_the_order_of_coming)
 {
     quorlock_lock *holders[PERMITS];
 
-    hold_permits_and_queue(holders, 6);
+    hold_permits_and_queue(holders, 6, 0);
     release_permit(holders[0], 1);
     release_permit(holders[1], 2);
     for (uint32_t i = 0; i < 4; i++) release_permit(contenders[i].lock, 3 + i);
@@ -525,7 +527,7 @@ CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
 {
     quorlock_lock *holders[PERMITS];
 
-    hold_permits_and_queue(holders, 1);
+    hold_permits_and_queue(holders, 1, 0);
     add_dead_waiter("one", "w");
     release_permit(holders[0], 1);
     expect_in_order(0, 1);
@@ -598,7 +600,7 @@ CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)
 {
     quorlock_lock *holders[PERMITS];
 
-    hold_permits_and_queue(holders, 2);
+    hold_permits_and_queue(holders, 2, 0);
     assert_int_equal(quorlock_lock_cancel(contenders[0].lock), 0);
     await_queue("one", 1);
     wanted = 1;
@@ -610,9 +612,7 @@ CLIENT_TEST(the_next_node_keeps_the_order_of_permits_while_the_arbiter_is_down)
 {
     quorlock_lock *holders[PERMITS];
 
-    apart_ms = APART_MS;
-    hold_permits_and_queue(holders, 4);
-    apart_ms = 0;
+    hold_permits_and_queue(holders, 4, APART_MS);
     server_kill(SERVER(arbiter_of("one")));
     await_queue("one", 4);
     release_permit(holders[0], 1);
