@@ -15,7 +15,9 @@ server=${REDIS_SERVER:-redis-server}
 cli=${REDIS_CLI:-${server%-server}-cli}
 unset REDISCLI_AUTH QUORLOCK_NODES QUORLOCK_MAX_LEASE
 export QUORLOCK=${1:?test_cluster.sh PATH_TO_quorlock}
-failed=0 checked=0 blocker=''
+blocker=''
+# shellcheck source=tests/cluster/lib.sh
+. "$root/tests/cluster/lib.sh"
 
 cleanup() {
     trap '' INT TERM HUP
@@ -28,12 +30,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-
-ok() { checked=$((checked + 1)) && printf 'ok    %s\n' "$1"; }
-bad() {
-    failed=$((failed + 1)) && printf 'FAIL  %s\n' "$1"
-    sed 's/^/      | /' "$work/out" "$work/err" 2>/dev/null || :
-}
 
 # expect WHAT STATUS PATTERN COMMAND...: exit status, and a pattern in what it
 # says; errors must be on stderr.
@@ -50,12 +46,6 @@ expect() {
     fi
 }
 
-# check WHAT COMMAND...: the command succeeds.
-check() {
-    local what=$1
-    shift
-    if "$@" >"$work/out" 2>"$work/err"; then ok "$what"; else bad "$what"; fi
-}
 check_not() {
     local what=$1
     shift
@@ -299,5 +289,4 @@ else
     check 'nor a server' none_left
 fi
 
-printf '%d checks, %d failed\n' "$((checked + failed))" "$failed"
-[ "$failed" = 0 ]
+verdict

@@ -11,7 +11,9 @@ with=$root/cluster/with
 work=$(mktemp -d)
 export TMPDIR="$work/a folder" QUORLOCK=${1:?test_with.sh PATH_TO_quorlock} LIMIT=60
 mkdir "$TMPDIR"
-failed=0 checked=0 running=''
+running=''
+# shellcheck source=tests/cluster/lib.sh
+. "$root/tests/cluster/lib.sh"
 
 cleanup() {
     trap '' INT TERM HUP
@@ -25,12 +27,6 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-ok() { checked=$((checked + 1)) && printf 'ok    %s\n' "$1"; }
-bad() {
-    failed=$((failed + 1)) && printf 'FAIL  %s\n' "$1"
-    sed 's/^/      | /' "$work/out" "$work/err" 2>/dev/null || :
-}
-
 # expect WHAT STATUS PATTERN COMMAND...: its status, and a pattern in what it says.
 expect() {
     local what=$1 want=$2 pattern=$3 got=0
@@ -41,11 +37,6 @@ expect() {
     else
         bad "$what (status $got, wanted $want and /$pattern/)"
     fi
-}
-check() {
-    local what=$1
-    shift
-    if "$@" >"$work/out" 2>"$work/err"; then ok "$what"; else bad "$what"; fi
 }
 
 # until_so COMMAND...: waits until it succeeds.
@@ -101,5 +92,4 @@ check 'killed: the servers end all the same' until_so nothing_left
 kill -KILL "$(cat "$work/pid")"
 running=''
 
-printf '%d checks, %d failed\n' "$((checked + failed))" "$failed"
-[ "$failed" = 0 ]
+verdict
