@@ -49,7 +49,7 @@ class Waiters(test_python.PythonCase):
                 tasks = [asyncio.create_task(hold()) for _ in range(MANY)]
                 while len(STARTED) < MANY:
                     await asyncio.sleep(0.001)
-                self.assertEqual(threads_of_the_process(), before)
+                self.assertLessEqual(threads_of_the_process(), before)
                 for task in tasks[::2]:
                     task.cancel()
             found = await asyncio.gather(*tasks, return_exceptions=True)
