@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7) are those of the tables that the tests run.
+
+With --update it writes them.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+
+sys.dont_write_bytecode = True  # the tree stays as it is
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(1, str(HERE / "locks"))
+
+import table as locks
+
+REGISTRIES = {"python": "PyPI", "node": "npm"}
+UPDATE = "tests/interop/page.py . build --update"
+
+
+def roff(text):
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False).replace("\\", "\\e").replace("-", "\\-")
+
+
+def entry(name, text):
+    return f".TP\n.B {roff(name)}\n{roff(text)}\n"
+
+
+def given(options):
+    return f"Give quorlock {' '.join(options)}." if options else "quorlock needs no option."
+
+
+def lock_entry(lock):
+    return entry(lock.name, f"{REGISTRIES[lock.runtime]} {lock.package}. The key of job is {lock.key}; its value is "
+                 f"{lock.value_in_words}. A waiter {lock.waits}. {given(lock.options)}")
+
+
+def peer_entry(peer):
+    return entry(peer.name, f"{peer.package}. A waiter {peer.waits}. {given(peer.options)}")
+
+
+def one_server():
+    return "".join(lock_entry(lock) for lock in locks.LOCKS if lock.servers == "one")
+
+
+def quorum():
+    return "".join(map(peer_entry, locks.PEERS)) + "".join(lock_entry(lock) for lock in locks.LOCKS if lock.servers == "quorum")
+
+
+PAGES = {"quorlock-interop.7": {"one server": one_server, "quorum": quorum}}
+
+
+def renewed(text, parts):
+    for name, made in parts.items():
+        begin, end = f'.\\" made by tests/interop/page.py: {name}\n', '.\\" end of what is made\n'
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+        if not pattern.search(text):
+            sys.exit(f"page.py: FAILED: there is no part '{name}'")
+        text = pattern.sub(lambda _, part=begin + made() + end: part, text)
+    return text
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    for peer in locks.PEERS:
+        if peer.pinned not in (HERE / peer.file).read_text(encoding="utf-8"):
+            sys.exit(f"page.py: FAILED: {peer.file} has no {peer.pinned}; mend tests/interop/locks/table.py")
+    pinned = (HERE / "locks/package.json").read_text(encoding="utf-8")
+    for lock in locks.LOCKS:
+        name, version = lock.package.split()
+        if lock.runtime == "node" and f'"{name}": "{version}"' not in pinned:
+            sys.exit(f"page.py: FAILED: locks/package.json has no {lock.package}; mend tests/interop/locks/table.py")
+    for name, parts in PAGES.items():
+        page = source / "src/man" / name
+        text = page.read_text(encoding="utf-8")
+        wanted = renewed(text, parts)
+        if "--update" in sys.argv:
+            page.write_text(wanted, encoding="utf-8")
+        elif text != wanted:
+            sys.exit(f"page.py: FAILED: {name} is not what its tables say; run {UPDATE}")
+    print(f"{', '.join(PAGES)}: as the tables say")
+
+
+main()
