@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7) are those of the tables that the tests run.
+"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7) and quorlock-servers(7) are what the tables
+say that the tests run.
 
 With --update it writes them.
 """
@@ -11,8 +12,10 @@ import textwrap
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(1, str(HERE / "locks"))
+sys.path[1:1] = [str(HERE / "locks"), str(HERE / "servers")]
 
+import servers
+import steps
 import table as locks
 
 REGISTRIES = {"python": "PyPI", "node": "npm"}
@@ -48,7 +51,31 @@ def quorum():
     return "".join(map(peer_entry, locks.PEERS)) + "".join(lock_entry(lock) for lock in locks.LOCKS if lock.servers == "quorum")
 
 
-PAGES = {"quorlock-interop.7": {"one server": one_server, "quorum": quorum}}
+def all_steps():
+    return roff("; ".join(steps.STEPS) + ".") + "\n"
+
+
+def server_entry(server):
+    refused = " quorlock bootstrap refuses it, and nothing works." if server.refused else ""
+    return entry(server.name, f"{server.source}.{refused} {server.note}".rstrip())
+
+
+def listed(table):
+    return lambda: "".join(map(server_entry, table))
+
+
+def miniredis():
+    """What the test's own program does."""
+    text = (HERE / "servers/miniredis/main.go").read_text(encoding="utf-8")
+    setup = textwrap.dedent("\t\tm.ClockTTL" + text.split("\t\tm.ClockTTL")[1].split("\n\t}\n")[0] + "\n")
+    return setup.replace("\t", "    ").replace("\\", "\\e").replace("-", "\\-")
+
+
+PAGES = {
+    "quorlock-interop.7": {"one server": one_server, "quorum": quorum},
+    "quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
+                           "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
+}
 
 
 def renewed(text, parts):
