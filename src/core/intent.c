@@ -111,10 +111,10 @@ void intent_withdraw(struct core_lock *lock, struct step *step)
     lock->wait.intent_us = 0;
     if (lock->config->fair && lock->phase == CORE_GRANTED && arbiter < lock->config->n_nodes &&
         lock->nodes[arbiter].vote == CORE_VOTE_YES) {
-        /* In the first attempt it had no place at the arbiter, and a permit's yes ended its place there. */
+        /* In the first attempt it had no place at the arbiter. */
         uint32_t left = lock->wait.queues & ~(1u << arbiter);
 
-        if (lock->acquire.attempts > 1 && step->slots == NULL) left |= 1u << arbiter;
+        if (lock->acquire.attempts > 1) left |= 1u << arbiter;
         for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
             if ((left >> i & 1u) != 0 && core_can_talk(&lock->nodes[i])) send(lock, step, i, 0);
         }

@@ -523,6 +523,23 @@ CLIENT_TEST(a_new_client_leaves_a_free_permit_to_one_that_waits)
     assert_status(fixture_acquire(late, &seen), QUORLOCK_OK);
 }
 
+/* The client had each node's yes, which is taken back: its slot is free again there. */
+CLIENT_TEST(an_attempt_for_a_permit_that_fails_at_other_nodes_keeps_its_place)
+{
+    static const char script[] =
+        "local place = 100000000000017 redis.call('ZREM', KEYS[1], 'wdead') "
+        "redis.call('ZADD', KEYS[1], string.format('%.0f', -place), 'Wdead', '-2', '=dead') return 1";
+    struct quorlock_lock_options *options = LEASE(LONG_LEASE_MS, .fair = 1, .permits = PERMITS);
+    struct seen seen = {0};
+
+    add_dead_waiter("one", "w");
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 1 quorlock:queue:one", script), 1);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "one", options), &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "one", options), &seen), QUORLOCK_ERR_HELD);
+    assert_contains(seen.text, "is kept for a client that waits, dead");
+}
+
 CLIENT_TEST(a_dead_client_delays_permits_for_two_looks)
 {
     quorlock_lock *holders[PERMITS];

@@ -262,20 +262,18 @@ CORE_TEST(the_place_of_an_intent_is_the_best_that_a_node_tells_while_it_waits)
 CORE_TEST(an_intent_is_withdrawn_where_it_may_be)
 {
     static const struct {
-        bool fair, granted, permits, arbiter_said_yes, has_arbiter;
+        bool fair, granted, arbiter_said_yes, has_arbiter;
         uint32_t attempts;
         uint32_t queues, sent;
     } rows[] = {
-        {false, true, false, true, true, 2, 0, 7}, /* an intent: at all nodes */
-        {true, false, false, true, true, 2, 0, 7}, /* it stops waiting */
-        {true, true, false, false, true, 2, 0, 7}, /* it is not known where it stands */
-        {true, true, false, true, false, 2, 0, 7},
-        {true, true, false, true, true, 1, 0, 0}, /* the first attempt has no place */
-        {true, true, false, true, true, 2, 0, 1}, /* its place at the arbiter */
-        {true, true, false, true, true, 1, 3, 2}, /* places at former arbiters */
-        {true, true, false, true, true, 2, 6, 7},
-        {true, true, true, true, true, 2, 1, 0}, /* a permit's yes ended it */
-        {true, true, true, true, true, 2, 2, 2},
+        {false, true, true, true, 2, 0, 7}, /* an intent: at all nodes */
+        {true, false, true, true, 2, 0, 7}, /* it stops waiting */
+        {true, true, false, true, 2, 0, 7}, /* it is not known where it stands */
+        {true, true, true, false, 2, 0, 7}, /* nor here */
+        {true, true, true, true, 1, 0, 0},  /* the first attempt has no place */
+        {true, true, true, true, 2, 0, 1},  /* its place at the arbiter */
+        {true, true, true, true, 1, 3, 2},  /* places at former arbiters */
+        {true, true, true, true, 2, 6, 7},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -292,7 +290,6 @@ CORE_TEST(an_intent_is_withdrawn_where_it_may_be)
         f->lock->acquire.attempts = rows[i].attempts;
         f->lock->nodes[0].vote = rows[i].arbiter_said_yes ? CORE_VOTE_YES : CORE_VOTE_OTHER;
         step = step_of(f);
-        if (rows[i].permits) step.slots = (struct core_slots *)(void *)f->lock; /* only whether there are some counts */
         intent_withdraw(f->lock, &step);
         for (uint32_t k = 0; k < f->update.n_commands; k++) sent |= 1u << f->update.commands[k].tag.node;
         assert_int_equal(sent, rows[i].sent);

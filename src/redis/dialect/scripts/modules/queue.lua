@@ -6,6 +6,7 @@
 --                of keys in both modes. The places of readers are higher by 2^52, so they are behind all writers.
 --                A capital letter, with the place below 0: the client has this node's yes. It counts again if that
 --                is taken back, because the attempt failed at other nodes.
+--   = NAME       with permits: the slot for which it has this yes, counted from -1 downwards
 --   ~ NAME       when it is forgotten, in ms of that clock, which is less than 10^14
 -- What another version has written here is no client. No lock's safety depends on a queue.
 --@ from names: name_of, name_for_all
@@ -89,7 +90,7 @@ end
 -- queue_remove - take a client out. Return whether others waited for it, and not for its release.
 local function queue_remove(queue, name)
   local waited = redis.pcall('ZREM', queue, 'w' .. name, 'r' .. name, 'm' .. name)
-  redis.pcall('ZREM', queue, '~' .. name, 'W' .. name, 'R' .. name)
+  redis.pcall('ZREM', queue, '~' .. name, 'W' .. name, 'R' .. name, '=' .. name)
   return type(waited) == 'number' and waited > 0
 end
 
@@ -174,4 +175,24 @@ local function queue_mark(queue, letter, name, place)
   local score = whole(-place - queue_high(letter))
   redis.pcall('ZREM', queue, letter .. name)
   redis.pcall('ZADD', queue, score, string.upper(letter) .. name)
+end
+
+-- queue_mark_slot - the same for a slot.
+local function queue_mark_slot(queue, name, place, slot)
+  queue_mark(queue, 'w', name, place)
+  redis.pcall('ZADD', queue, whole(-1 - slot), '=' .. name)
+end
+
+-- queue_unmark_slots - let those wait again whose slot is free: their attempt failed at other nodes. is_free: of each
+-- slot, from 1 on. Rule 9.3.
+local function queue_unmark_slots(queue, is_free)
+  local marked = redis.pcall('ZRANGEBYSCORE', queue, '-64', '-1', 'WITHSCORES')
+  for i = 1, #marked, 2 do
+    local name = string.sub(marked[i], 2)
+    if is_free[-tonumber(marked[i + 1])] then
+      local place, has_yes = queue_place(queue, 'w', name)
+      redis.pcall('ZREM', queue, 'W' .. name, marked[i])
+      if has_yes then redis.pcall('ZADD', queue, whole(place), 'w' .. name) end
+    end
+  end
 end
