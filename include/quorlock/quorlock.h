@@ -107,6 +107,7 @@ struct quorlock_error {
 #define QUORLOCK_PERMITS_MAX          64
 #define QUORLOCK_SLOT_NONE            UINT32_MAX /* the slot of what holds no permit */
 #define QUORLOCK_LIST_MAX             1000000u   /* locks that quorlock_client_list() finds */
+#define QUORLOCK_LIST_OTHERS_MAX      1000u      /* names of other strings, likewise */
 #define QUORLOCK_SHARED_ALL           UINT64_MAX
 
 /* quorlock_log_cb - get one line of the log, without newline and without passwords. It runs from the loop, before the
@@ -547,6 +548,9 @@ struct quorlock_list_report {
     size_t n_locks;
     const struct quorlock_list_node *const *nodes;
     size_t n_nodes;
+    const char *const *other_keys; /* other strings that expire: locks of other programs, perhaps; in no order */
+    size_t n_other_keys;           /* at most QUORLOCK_LIST_OTHERS_MAX; 0 while `more` is not */
+    uint64_t others;               /* how many there are, on the node that has the most if they are more */
 };
 
 /* status: 0 if a quorum of nodes answered; else NOQUORUM, AUTH, NOMEM, CLOSED ...; the same in all calls of a list. */

@@ -33,7 +33,8 @@ struct list_node {
     struct lister *lister; /* NULL: done */
     enum fault fault;
     bool done;
-    size_t denied; /* keys that may not be read */
+    size_t denied;   /* keys that may not be read */
+    uint64_t others; /* strings of another form */
     char error[ERROR_SIZE];
 };
 
@@ -50,6 +51,9 @@ struct listing {
     const struct quorlock_listed *part_pointers[PART_MAX];
     struct quorlock_list_node reports[QUORLOCK_NODES_MAX];
     const struct quorlock_list_node *report_pointers[QUORLOCK_NODES_MAX];
+    size_t n_others;
+    char *others[QUORLOCK_LIST_OTHERS_MAX]; /* with the prefix */
+    const char *other_names[QUORLOCK_LIST_OTHERS_MAX];
     struct list_node nodes[];
 };
 
@@ -176,6 +180,33 @@ static void list_end(struct list_node *node, enum fault fault, const char *why)
     if (--listing->left == 0) report_complete(&listing->report);
 }
 
+/* note_other - count a string of another form, and keep the first names; both are taken over. */
+static void note_other(struct list_node *node, char *raw, const char *name)
+{
+    struct listing *listing = node->listing;
+    bool keeps = listing->n_others < QUORLOCK_LIST_OTHERS_MAX;
+
+    node->others++;
+    for (size_t i = 0; keeps && i < listing->n_others; i++) keeps = strcmp(listing->others[i], raw) != 0;
+    if (!keeps) {
+        alloc_free(&admin_list_runtime_of(listing)->alloc, raw);
+        return;
+    }
+    listing->others[listing->n_others] = raw;
+    listing->other_names[listing->n_others++] = name;
+}
+
+/* others_of - return how many there are: those that were kept, or more on one node. */
+static uint64_t others_of(const struct listing *listing)
+{
+    uint64_t most = listing->n_others;
+
+    if (most < QUORLOCK_LIST_OTHERS_MAX) return most;
+    for (uint32_t i = 0; i < admin_list_runtime_of(listing)->n_nodes; i++)
+        if (listing->nodes[i].others > most) most = listing->nodes[i].others;
+    return most;
+}
+
 static bool on_found(void *arg, const struct lister_key *key)
 {
     struct list_node *node = arg;
@@ -190,6 +221,10 @@ static bool on_found(void *arg, const struct lister_key *key)
     if (raw != NULL && (name == NULL || key->kind == LISTER_DENIED)) {
         node->denied += name != NULL;
         alloc_free(&runtime->alloc, raw);
+        return true;
+    }
+    if (raw != NULL && key->kind == LISTER_OTHER) {
+        note_other(node, raw, name);
         return true;
     }
     if (raw != NULL) listed = listed_of(listing, raw, name, slot);
@@ -243,7 +278,9 @@ static void admin_list_notify(struct report *base)
                                        .answered = listing->answered,
                                        .locks = listing->part_pointers,
                                        .nodes = listing->report_pointers,
-                                       .n_nodes = runtime->n_nodes};
+                                       .n_nodes = runtime->n_nodes,
+                                       .other_keys = listing->other_names,
+                                       .others = others_of(listing)};
     struct hashtable_entry *next = hashtable_after(&listing->table, listing->at);
 
     for (; next != NULL && ret.n_locks < PART_MAX; next = hashtable_after(&listing->table, next)) {
@@ -262,6 +299,7 @@ static void admin_list_notify(struct report *base)
         listing->report_pointers[i] = &listing->reports[i];
     }
     ret.more = next != NULL;
+    ret.n_other_keys = next == NULL ? listing->n_others : 0;
     if (next != NULL) {
         listing->report.notified = false;
         runtime_run_soon(runtime);
@@ -302,6 +340,7 @@ static void admin_list_destroy(struct report *report)
         next = hashtable_after(&listing->table, next);
         free_listed(listing, listed);
     }
+    for (size_t i = 0; i < listing->n_others; i++) alloc_free(alloc, listing->others[i]);
     hashtable_free(&listing->table, alloc);
     alloc_free(alloc, listing->pattern);
     alloc_free(alloc, listing->match);

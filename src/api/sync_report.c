@@ -160,12 +160,16 @@ void sync_reports_keep_list(struct sync_reports *reports, int status, const stru
     struct quorlock_list_report *copy = sync_report_keep(reports, given, sizeof(*given));
     const struct quorlock_listed **locks = sync_report_keep(reports, given->locks, given->n_locks * sizeof(void *));
     const struct quorlock_list_node **nodes = sync_report_keep(reports, given->nodes, given->n_nodes * sizeof(void *));
+    const char **others = sync_report_keep(reports, given->other_keys, given->n_other_keys * sizeof(void *));
 
+    for (size_t i = 0; others != NULL && i < given->n_other_keys; i++)
+        others[i] = keep_text(reports, given->other_keys[i]);
     for (size_t i = 0; locks != NULL && i < given->n_locks; i++) locks[i] = keep_listed(reports, given->locks[i]);
     for (size_t i = 0; nodes != NULL && i < given->n_nodes; i++) nodes[i] = keep_list_node(reports, given->nodes[i]);
     if (copy == NULL) return;
     copy->locks = locks;
     copy->nodes = nodes;
+    copy->other_keys = others;
     sync_reports_add(reports, (struct sync_part){.status = status, .list = copy});
 }
 

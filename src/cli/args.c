@@ -240,6 +240,9 @@ static const struct entry entries[] = {
          BENCH_IN_FLIGHT) ")"},
     {ARGS_BENCH | ARGS_CONFIG, 0, "seconds", "N", NULL, 0,
      "how long to measure, 1 to " SHOWN(BENCH_SECONDS_MAX) " (default " SHOWN(BENCH_SECONDS) ")"},
+    {ARGS_LS, 0, "all", NULL, set_flag, SETTING(all),
+     "list other strings that expire, too: locks of other programs,\n"
+     "perhaps; at most " SHOWN(QUORLOCK_LIST_OTHERS_MAX)},
     {ARGS_WATCH, 0, "interval", "DURATION", set_interval, SETTING(interval_ms),
      "time between two polls of a key, 250ms to 1h (default 1s);\n"
      "several keys take turns, at most four a second"},

@@ -82,6 +82,7 @@ struct settings {
     int group;                   /* of run and elect, enum group_rule */
     bool subreaper;              /* of run and elect */
     bool wait_leader, follow;    /* of leader */
+    bool all;                    /* of ls: other strings, too */
     uint32_t interval_ms, count; /* of watch; 0: the default, and no limit */
     uint32_t held_status;
     uint32_t max_hold_ms;                /* of run; 0: no limit */

@@ -14,6 +14,7 @@ struct ls {
     struct session session;
     struct quorlock_listed *rows; /* with key and holder of their own */
     size_t n_rows, room;
+    size_t n_locks; /* of these rows; the others are strings of another form, with the mode 0 */
     uint32_t quorum;
     size_t n_nodes;
 };
@@ -25,6 +26,7 @@ static const char *mode_word(const struct quorlock_listed *row)
 {
     int mode = row->mode;
 
+    if (mode == 0) return "other";
     if (owner_kept(row->holder) != NULL) return "kept";
     return mode == QUORLOCK_MODE_SHARED ? "shared" : mode == QUORLOCK_MODE_PERMIT ? "permit" : "exclusive";
 }
@@ -45,27 +47,37 @@ static int ls_compare(const void *a, const void *b)
     return order != 0 ? order : (one->slot > other->slot) - (one->slot < other->slot);
 }
 
+/* ls_add_row - copy a row: false: out of memory. */
+static bool ls_add_row(struct ls *ls, const struct quorlock_listed *listed)
+{
+    struct quorlock_listed *row;
+
+    if (ls->n_rows == ls->room) {
+        size_t room = ls->room == 0 ? 64 : 2 * ls->room;
+        struct quorlock_listed *rows = realloc(ls->rows, room * sizeof(*rows));
+
+        if (rows == NULL) return false;
+        ls->rows = rows;
+        ls->room = room;
+    }
+    row = &ls->rows[ls->n_rows];
+    *row = *listed;
+    row->key = strdup(listed->key);
+    row->holder = strdup(listed->holder);
+    ls->n_rows++;
+    return row->key != NULL && row->holder != NULL;
+}
+
 /* ls_keep - copy a part of the list: false: out of memory. */
 static bool ls_keep(struct ls *ls, const struct quorlock_list_report *listing)
 {
-    for (size_t i = 0; i < listing->n_locks; i++) {
-        struct quorlock_listed *row;
+    bool others = listing->more == 0 && ls->session.settings->all;
 
-        if (ls->n_rows == ls->room) {
-            size_t room = ls->room == 0 ? 64 : 2 * ls->room;
-            struct quorlock_listed *rows = realloc(ls->rows, room * sizeof(*rows));
-
-            if (rows == NULL) return false;
-            ls->rows = rows;
-            ls->room = room;
-        }
-        row = &ls->rows[ls->n_rows];
-        *row = *listing->locks[i];
-        row->key = strdup(row->key);
-        row->holder = strdup(row->holder);
-        ls->n_rows++;
-        if (row->key == NULL || row->holder == NULL) return false;
-    }
+    for (size_t i = 0; i < listing->n_locks; i++)
+        if (!ls_add_row(ls, listing->locks[i])) return false;
+    ls->n_locks = ls->n_rows;
+    for (size_t i = 0; others && i < listing->n_other_keys; i++)
+        if (!ls_add_row(ls, &(struct quorlock_listed){.key = listing->other_keys[i], .holder = ""})) return false;
     return true;
 }
 
@@ -90,6 +102,7 @@ static void ls_add_cell(struct text *cell, const void *rows, size_t at, size_t c
     const struct ls *ls = rows;
     const struct quorlock_listed *row = &ls->rows[at];
 
+    if (row->mode == 0 && column > MODE) return;
     switch (column) {
     case KEY: text_add_known(cell, row->key); break;
     case MODE: ls_add_mode(cell, row); break;
@@ -128,6 +141,26 @@ static void ls_show(const struct ls *ls, struct text *text, int status)
         text_format(text, "no locks were found\n");
 }
 
+/* ls_say_others - print that strings of another form were skipped, and the first name, or that not all are listed. */
+static void ls_say_others(const struct ls *ls, const struct quorlock_list_report *listing)
+{
+    struct text name = {0};
+
+    if (ls->session.settings->all ? listing->others == listing->n_other_keys : listing->others == 0) return;
+    if (ls->session.settings->all) {
+        say("%zu of %" PRIu64 " other strings are listed: give a narrower pattern", listing->n_other_keys,
+            listing->others);
+        return;
+    }
+    text_add_known(&name, listing->other_keys[0]);
+    if (!name.failed)
+        say("%" PRIu64 " other string%s with an expiry %s skipped (%.*s): locks of other programs, perhaps: "
+            "'quorlock inspect KEY' shows one, 'ls --all' lists them",
+            listing->others, listing->others == 1 ? "" : "s", listing->others == 1 ? "was" : "were", (int)name.length,
+            name.bytes);
+    free(name.bytes);
+}
+
 /* ---- as JSON ---- */
 
 static void ls_add_lock(struct text *text, const struct ls *ls, const struct quorlock_listed *row)
@@ -136,6 +169,10 @@ static void ls_add_lock(struct text *text, const struct ls *ls, const struct quo
 
     document_add(&object, "key", document_text(row->key));
     document_add(&object, "mode", document_text(mode_word(row)));
+    if (row->mode == 0) {
+        document_write(text, object);
+        return;
+    }
     document_add(&object, "holder", document_text(ls_token(row)));
     document_add(&object, "ttl_ms", document_number(row->ttl_ms, -1));
     document_add(&object, "nodes", document_number(row->nodes, 0));
@@ -160,7 +197,8 @@ static void ls_add_end(struct text *text, const struct ls *ls, const struct quor
         document_add(&node, "error", document_text(listing->nodes[i]->error));
         document_append(&nodes, node);
     }
-    document_add(&object, "locks", document_number((int64_t)ls->n_rows, 0));
+    document_add(&object, "locks", document_number((int64_t)ls->n_locks, 0));
+    document_add(&object, "others", document_number((int64_t)listing->others, 0));
     document_add(&object, "quorum", document_number(listing->quorum, 0));
     document_add(&object, "answered", document_number(listing->answered, 0));
     document_add(&object, "nodes", nodes);
@@ -186,6 +224,7 @@ static void ls_answered(int status, const struct quorlock_list_report *listing, 
     ls->quorum = listing->quorum;
     ls->n_nodes = listing->n_nodes;
     ls_say_nodes(listing);
+    if (!json) ls_say_others(ls, listing);
     if (ls->n_rows > 0) qsort(ls->rows, ls->n_rows, sizeof(*ls->rows), ls_compare);
     for (size_t i = 0; i < ls->n_rows && json; i++) ls_add_lock(&text, ls, &ls->rows[i]);
     if (json)

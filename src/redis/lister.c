@@ -70,7 +70,7 @@ static bool lister_next(const char **at, const char *end, struct lister_key *ret
     int64_t number, ttl_ms, key_length, holder_length;
     const char *p = *at;
 
-    if (strchr("xrsd", *p) == NULL || p[1] != ' ') return false;
+    if (strchr("xrsod", *p) == NULL || p[1] != ' ') return false;
     ret->kind = (enum lister_kind)(unsigned char)*p;
     p += 2;
     if (!lister_take_number(&p, 0, UINT32_MAX, &number) || !lister_take_number(&p, -2, NODE_MS_MAX, &ttl_ms) ||

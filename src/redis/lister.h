@@ -24,6 +24,7 @@ enum lister_kind {
     LISTER_LOCK = 'x',
     LISTER_READERS = 'r', /* `number` of them; 0: unknown */
     LISTER_SLOT = 's',    /* of a name with `number` permits; 0: unknown */
+    LISTER_OTHER = 'o',   /* a string of another form that expires; no holder */
     LISTER_DENIED = 'd',  /* the user may not read this key, which may be a lock */
 };
 

@@ -68,6 +68,32 @@ class Ls(Bootstrapped):
                      r"job:d +exclusive +someone:01234567 +\d+ ms +1 of 3, no quorum: not held"):
             self.assertRegex(out, rf"(?m)^{line}$")
 
+    def test_other_strings_that_expire_are_counted_and_listed_on_demand(self):
+        self.holds("job:lock")
+        self.holds("job:theirs", "a-token-of-theirs")
+        self.holds("job:one", "a-token-of-theirs", servers=SERVERS[:1])
+        self.holds("else", "a-token-of-theirs")
+        self.everywhere("SET", "job:forever", "a-token-of-theirs")
+        self.holds("quorlock:slot:1:job:slot", "a-token-of-theirs")
+        self.everywhere("HSET", "job:hash", "field", "value")
+        status, out, err = self.connected("ls", "job:*")
+        self.assertEqual(status, 0)
+        self.assertRegex(err, r"2 other strings with an expiry were skipped \(job:(theirs|one)\): .*inspect KEY.*ls --all")
+        self.assertNotIn("job:theirs", out)
+        status, out, err = self.connected("ls", "--all", "job:*")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual([line.split()[:2] for line in out.splitlines()[1:]],
+                         [["job:lock", "exclusive"], ["job:one", "other"], ["job:theirs", "other"]])
+        lines = [json.loads(line) for line in self.connected("ls", "--all", "--json", "job:*")[1].splitlines()]
+        self.assertEqual(lines[1:3], [{"key": "job:one", "mode": "other"}, {"key": "job:theirs", "mode": "other"}])
+        self.assertEqual((lines[3]["locks"], lines[3]["others"]), (1, 2))
+
+    def test_of_many_other_strings_a_thousand_are_listed(self):
+        SERVERS[0].ask("EVAL", "for i = 1, 1500 do redis.call('SET', 'other:' .. i, 'x', 'PX', 60000) end", 0)
+        status, out, err = self.connected("ls", "--all")
+        self.assertEqual((status, out.count("other:")), (0, 1000))
+        self.assertRegex(err, r"1000 of 1[5-9]\d\d other strings are listed: give a narrower pattern")
+
     def test_the_holder_on_most_nodes_and_the_lease_of_a_quorum(self):
         for server, token, ms in zip(SERVERS, (TOKEN, "other:" + DIGITS, TOKEN), (50000, 60000, 20000)):
             server.ask("SET", "k", token, "PX", ms)

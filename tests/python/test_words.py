@@ -117,6 +117,9 @@ class Words(test_python.PythonCase):
             for number in range(300):
                 server.ask("SET", f"many:{number}", "someone:" + "0" * 40, "PX", "60000")
         self.assertEqual({one.key for one in self.client.list_locks("many:*").locks}, {f"many:{i}" for i in range(300)})
+        SERVERS[0].ask("SET", "many:other", "of another program", "PX", "60000")
+        listing = self.client.list_locks("many:*")
+        self.assertEqual((len(listing.locks), listing.others, listing.other_keys), (300, 1, ("many:other",)))
         with self.assertRaises(quorlock.Invalid):
             self.client.list_locks("")
 

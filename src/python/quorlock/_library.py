@@ -98,7 +98,8 @@ class ListNode(ctypes.Structure):
 class ListReport(ctypes.Structure):
     """struct quorlock_list_report"""
     _fields_ = [("more", c_int), ("quorum", c_uint32), ("answered", c_uint32), ("locks", POINTER(POINTER(Listed))),
-                ("n_locks", c_size_t), ("nodes", POINTER(POINTER(ListNode))), ("n_nodes", c_size_t)]
+                ("n_locks", c_size_t), ("nodes", POINTER(POINTER(ListNode))), ("n_nodes", c_size_t),
+                ("other_keys", POINTER(c_char_p)), ("n_other_keys", c_size_t), ("others", c_uint64)]
 
 
 ListCallback = CFUNCTYPE(None, c_int, POINTER(ListReport), c_void_p)

@@ -94,11 +94,14 @@ class ListNode(NamedTuple):
 class ListReport(NamedTuple):
     """All locks that were found, as struct quorlock_list_report. If `answered` is below `quorum`, some may be missing.
 
-    A lock on fewer nodes than `quorum` is not held."""
+    A lock on fewer nodes than `quorum` is not held. others: how many other strings that expire there are, which may be locks
+    of other programs; other_keys has at most 1000 of them."""
     quorum: int
     answered: int
     locks: Tuple[Listed, ...]
     nodes: Tuple[ListNode, ...]
+    others: int
+    other_keys: Tuple[str, ...]
 
 
 def text_of(text: Optional[bytes]) -> Optional[str]:
@@ -191,7 +194,8 @@ def ask_for_all(client: Connection, pattern: Text) -> ListReport:
         locks.extend(read_listed(part.locks[i].contents) for i in range(part.n_locks))
         if not part.more:
             nodes = tuple(read_list_node(part.nodes[i].contents) for i in range(part.n_nodes))
-            last.append(ListReport(part.quorum, part.answered, tuple(locks), nodes))
+            keys = tuple(part.other_keys[i].decode(errors="replace") for i in range(part.n_other_keys))
+            last.append(ListReport(part.quorum, part.answered, tuple(locks), nodes, part.others, keys))
 
     status = call(client, "quorlock_sync_client_list", encode(pattern, "the pattern"), take, _library.ListCallback)
     if status not in (OK, NOQUORUM, AUTH) or not last:

@@ -6,7 +6,7 @@
 --@ from names: name_of
 
 -- list - run one step of SCAN, and return {next cursor, locks}: a line for each lock among the keys of this step with a
--- letter (x: a key, r: readers, s: a slot), a number (of readers; of permits), ms left, the lengths of key and holder,
+-- letter (x: a key, r: readers, s: a slot, o: another value, which expires), a number (of readers; of permits), ms left, the lengths of key and holder,
 -- and both. d: a key that the user may not read. {'', ''}: the reply would be too long, so ask for fewer keys.
 -- lock_at(key) returns letter, number and holder; nil if the key is not a lock; nil and an error.
 local function list(cursor, pattern, count, kind, longest, lock_at)
@@ -20,7 +20,11 @@ local function list(cursor, pattern, count, kind, longest, lock_at)
     end
     if letter then
       left = redis.pcall('PTTL', key)
-      if type(left) == 'table' then letter, number = nil, left end
+      if type(left) == 'table' then
+        letter, number = nil, left
+      elseif letter == 'o' and left < 0 then
+        letter, number = nil, nil
+      end
     end
     if not letter and number then
       -- The first denial that is about a command, and not about this key, ends the listing.
