@@ -96,6 +96,15 @@ QUORLOCK_API int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t le
 QUORLOCK_API int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 
+/* quorlock_sync_lock_acquire_for - do as quorlock_sync_lock_acquire, but return QUORLOCK_SYNC_WAITS when the thread has
+ * slept for about most_ms, or a signal handler has run in it. The acquire goes on: the same call with the same result
+ * goes on waiting, and until it returns something else the result must stay. For callers that have signals to handle,
+ * such as interpreters. A cancel ends it; the lock must not be freed during such a call, only between two. Errors: as
+ * quorlock_sync_lock_acquire; INVAL (result is NULL); BUSY (an acquire with another result goes on). */
+#define QUORLOCK_SYNC_WAITS 1
+QUORLOCK_API int quorlock_sync_lock_acquire_for(quorlock_sync_lock *lock, uint32_t most_ms,
+                                                struct quorlock_sync_result *result);
+
 /* quorlock_sync_lock_set_wait_ms - do as quorlock_lock_set_wait_ms. */
 QUORLOCK_API int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms);
 

@@ -36,6 +36,9 @@
 struct quorlock_sync_lock {
     quorlock_sync_client *sync;
     struct expiry shown; /* for any thread */
+    /* Of quorlock_sync_lock_acquire_for: the result that its caller gave, and, for that caller, its acquire. */
+    _Atomic(const void *) waiter;
+    struct job *waiting;
     /* The loop's thread only. */
     quorlock_lock *lock;
     struct link link; /* in sync->locks */
@@ -101,6 +104,12 @@ static void acquire_or_adopt(struct job *job, const char *token)
 static void run_acquire(struct job *job)
 {
     acquire_or_adopt(job, NULL);
+}
+
+static void run_busy(struct job *job)
+{
+    (void)sync_refuse(job, QUORLOCK_ERR_BUSY, "another acquire of this lock goes on, with another result");
+    sync_done(job);
 }
 
 struct adopt_job {
@@ -632,6 +641,37 @@ int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_re
     return call(&(struct job){.run = run_acquire, .lock = lock, .cancelable = true}, result);
 }
 
+/* new_acquire - return an acquire that lives until it has ended, or NULL. */
+static struct job *new_acquire(quorlock_sync_lock *lock)
+{
+    struct job *job = malloc(sizeof(*job));
+
+    if (job == NULL) return NULL;
+    *job = (struct job){.run = run_acquire, .sync = lock->sync, .lock = lock, .cancelable = true};
+    job->result.slot = QUORLOCK_SLOT_NONE;
+    return job;
+}
+
+int quorlock_sync_lock_acquire_for(quorlock_sync_lock *lock, uint32_t most_ms, struct quorlock_sync_result *result)
+{
+    const void *waiter = NULL;
+
+    if (lock == NULL || result == NULL || check_result(result) != 0) return QUORLOCK_ERR_INVAL;
+    if (!atomic_compare_exchange_strong(&lock->waiter, &waiter, result) && waiter != result)
+        return call(&(struct job){.run = run_busy, .lock = lock}, result);
+    if (lock->waiting == NULL) lock->waiting = new_acquire(lock);
+    if (lock->waiting != NULL) {
+        if (!sync_call_for(lock->waiting, most_ms)) return QUORLOCK_SYNC_WAITS;
+        sync_give(result, &lock->waiting->result);
+    } else {
+        result->status = QUORLOCK_ERR_NOMEM;
+    }
+    free(lock->waiting);
+    lock->waiting = NULL;
+    atomic_store(&lock->waiter, NULL);
+    return result->status;
+}
+
 int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms, struct quorlock_sync_result *result)
 {
     struct extend_job extend = {.job = {.run = run_extend, .lock = lock, .cancelable = true}, .lease_ms = lease_ms};
@@ -752,6 +792,7 @@ void quorlock_sync_lock_free(quorlock_sync_lock *lock)
 
     if (lock == NULL) return;
     (void)sync_do_anywhere(&(struct job){.run = sync_run_free, .sync = sync, .lock = lock});
+    if (lock->waiting != NULL) sync_abandon(lock->waiting);
     sync_event_free(&sync->events, lock->loss, sync_here(sync));
     free(lock);
     sync_leave(sync);

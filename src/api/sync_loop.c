@@ -14,6 +14,9 @@
 #define MS 1000u
 /* How often the own thread looks whether calls still come, or one call leads for long. */
 #define MOMENT_US 2000u
+#define NO_LIMIT  UINT32_MAX
+#define MOST_MS   1000000u
+#define IN_LOOP   "called in the loop's thread, which would wait for itself"
 
 struct job sync_closed;
 
@@ -148,11 +151,14 @@ static void sync_loop_let_go(quorlock_sync_client *sync)
 
     sync->ended = NULL;
     while (job != NULL) {
-        atomic_int *state = &job->state;
+        struct job *one = job;
+        int state;
 
         job = job->next;
+        state = atomic_exchange(&one->state, JOB_ENDED);
         /* From here on the job may be gone: it is on the stack of the thread that waits. */
-        if (atomic_exchange(state, JOB_ENDED) == JOB_AWAITED) futex_wake(state);
+        if (state == JOB_AWAITED) futex_wake(&one->state);
+        if (state == JOB_ABANDONED) free(one);
     }
 }
 
@@ -344,13 +350,16 @@ void sync_loop_own(quorlock_sync_client *sync)
 
 /* ---- calls ---- */
 
-/* await_end - wait until the job has ended; meanwhile lead, if nobody does. */
-static void await_end(quorlock_sync_client *sync, struct job *job)
+/* await_end - wait until the job has ended; meanwhile lead, if nobody does. Return false if that took more than so
+ * long, or a signal handler ran in this thread; NO_LIMIT: wait on. */
+static bool await_end(quorlock_sync_client *sync, struct job *job, uint32_t most_ms)
 {
     bool may_lead = guest_level() <= sync->level && guest_has_room();
+    bool waited = false;
     int state;
 
     while (atomic_load(&job->state) != JOB_ENDED) {
+        if (waited && most_ms != NO_LIMIT) return false;
         if (!may_lead || atomic_load(&sync->n_told) > 0) {
             have_led(sync);
         } else if (sync_loop_become(sync, LEADER_CALLER)) {
@@ -359,22 +368,35 @@ static void await_end(quorlock_sync_client *sync, struct job *job)
         }
         state = JOB_UNDER_WAY;
         (void)atomic_compare_exchange_strong(&job->state, &state, JOB_AWAITED);
-        futex_wait(&job->state, JOB_AWAITED);
+        if (most_ms == NO_LIMIT) {
+            futex_wait(&job->state, JOB_AWAITED);
+        } else {
+            futex_wait_for(&job->state, JOB_AWAITED, (most_ms < MOST_MS ? most_ms : MOST_MS) * MS);
+        }
+        waited = true;
     }
+    return true;
 }
 
-/* hand_over - have the loop run the job, and wait for its end. */
-static int hand_over(struct job *job)
+/* hand_over - have the loop run the job, and wait for its end. Return whether it has ended. */
+static bool hand_over(struct job *job, uint32_t most_ms)
 {
     quorlock_sync_client *sync = job->sync;
+    bool ended = true;
 
     sync_begin_call(sync);
-    if (post(sync, job)) {
-        await_end(sync, job);
+    if (job->posted || post(sync, job)) {
+        ended = await_end(sync, job, most_ms);
     } else {
         (void)sync_refuse(job, QUORLOCK_ERR_CLOSED, quorlock_status_text(QUORLOCK_ERR_CLOSED));
     }
     sync_end_call(sync);
+    return ended;
+}
+
+static int hand_over_and_wait(struct job *job)
+{
+    (void)hand_over(job, NO_LIMIT);
     return job->result.status;
 }
 
@@ -402,14 +424,29 @@ static int sync_loop_refuse(struct job *job)
 int sync_call(struct job *job)
 {
     if (sync_loop_refuse(job) != 0) return job->result.status;
-    if (!is_loop(job->sync)) return hand_over(job);
-    return sync_refuse(job, QUORLOCK_ERR_STATE, "called in the loop's thread, which would wait for itself");
+    if (!is_loop(job->sync)) return hand_over_and_wait(job);
+    return sync_refuse(job, QUORLOCK_ERR_STATE, IN_LOOP);
+}
+
+bool sync_call_for(struct job *job, uint32_t most_ms)
+{
+    if (sync_loop_refuse(job) != 0) return true;
+    if (!is_loop(job->sync)) return hand_over(job, most_ms);
+    if (job->posted) return false;
+    (void)sync_refuse(job, QUORLOCK_ERR_STATE, IN_LOOP);
+    return true;
+}
+
+void sync_abandon(struct job *job)
+{
+    /* In a child of fork() nobody ends it. */
+    if (!sync_here(job->sync) || atomic_exchange(&job->state, JOB_ABANDONED) == JOB_ENDED) free(job);
 }
 
 int sync_do_anywhere(struct job *job)
 {
     if (sync_loop_refuse(job) != 0) return job->result.status;
-    if (!is_loop(job->sync)) return hand_over(job);
+    if (!is_loop(job->sync)) return hand_over_and_wait(job);
     if (job->tells) sync_tell_begin(job->sync);
     job->run(job);
     return job->result.status;

@@ -22,7 +22,7 @@ enum sync_leader {
     LEADER_OWN     /* the client's own thread */
 };
 
-enum job_state { JOB_UNDER_WAY, JOB_AWAITED, JOB_ENDED };
+enum job_state { JOB_UNDER_WAY, JOB_AWAITED, JOB_ENDED, JOB_ABANDONED };
 
 /* A call for the loop. A call that passes more than its handle has a struct of its own, which begins with the
  * job and goes on with the arguments. Members that a job does not need are zero. */
@@ -100,6 +100,13 @@ extern struct job sync_closed; /* stands for jobs that are refused */
  */
 int sync_call(struct job *);
 int sync_do_anywhere(struct job *);
+/*
+ * sync_call_for - do as sync_call, but wait about so long at most, and return whether the job has ended; it comes from
+ *                 malloc(). Called again it only goes on waiting
+ * sync_abandon  - free such a job, at once or when it has ended
+ */
+bool sync_call_for(struct job *, uint32_t most_ms);
+void sync_abandon(struct job *);
 /* sync_start - put a copy of the job, which has a cb or an event and no arguments, into the queue, and return.
  * Errors, without calling cb: INVAL, CLOSED, NOMEM. */
 int sync_start(const struct job *);

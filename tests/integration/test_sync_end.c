@@ -47,6 +47,7 @@ TEST(null_is_harmless)
         {"sync_cancel", quorlock_sync_lock_cancel(NULL), QUORLOCK_ERR_INVAL},
         {"sync_stop", quorlock_sync_lock_stop(NULL), QUORLOCK_ERR_INVAL},
         {"sync_acquire", quorlock_sync_lock_acquire(NULL, &result), QUORLOCK_ERR_INVAL},
+        {"sync_acquire_for", quorlock_sync_lock_acquire_for(NULL, 1, &result), QUORLOCK_ERR_INVAL},
         {"sync_extend", quorlock_sync_lock_extend(NULL, 0, &result), QUORLOCK_ERR_INVAL},
         {"sync_release", quorlock_sync_lock_release(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_undo", quorlock_sync_lock_undo(NULL, &result), QUORLOCK_ERR_INVAL},
@@ -115,6 +116,7 @@ static const char *call_all(const struct handles *handles, const char *text)
 
     if (quorlock_sync_lock_acquire(handles->lock, &result) != QUORLOCK_ERR_CLOSED) return "acquire";
     if (strstr(result.text, text) == NULL) return "the text of acquire";
+    if (quorlock_sync_lock_acquire_for(handles->lock, 1, &result) != QUORLOCK_ERR_CLOSED) return "acquire_for";
     if (quorlock_sync_lock_extend(handles->lock, 0, NULL) != QUORLOCK_ERR_CLOSED) return "extend";
     if (quorlock_sync_lock_release(handles->lock, NULL) != QUORLOCK_ERR_CLOSED) return "release";
     if (quorlock_sync_lock_start_acquire(handles->lock, no_end, NULL) != QUORLOCK_ERR_CLOSED) return "start_acquire";

@@ -163,3 +163,56 @@ BLOCKING_TEST(what_was_started_is_canceled_and_freed_before_it_begins)
     quorlock_sync_lock_free(inside.canceled);
     quorlock_sync_lock_free(inside.frees);
 }
+
+/* ---- acquires that are waited for in parts ---- */
+
+#define PART_MS 5u
+
+BLOCKING_TEST(a_wait_in_parts_goes_on)
+{
+    quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0), *lock = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
+    struct quorlock_sync_result result = {.size = sizeof(result)}, other = result;
+    int status;
+
+    assert_int_equal(quorlock_sync_lock_acquire_for(lock, PART_MS, NULL), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(quorlock_sync_lock_acquire_for(lock, PART_MS, &result), QUORLOCK_SYNC_WAITS);
+        assert_int_equal((int)acquires_waiting(), 1);
+    }
+    assert_int_equal(quorlock_sync_lock_acquire_for(lock, PART_MS, &other), QUORLOCK_ERR_BUSY);
+    assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_ERR_BUSY);
+    assert_int_equal(quorlock_sync_lock_release(holder, NULL), QUORLOCK_OK);
+    do status = quorlock_sync_lock_acquire_for(lock, PART_MS, &result);
+    while (status == QUORLOCK_SYNC_WAITS);
+    assert_int_equal(status, QUORLOCK_OK);
+    assert_true(cluster_holders(&fixture.cluster, "key", result.token) >= 2);
+    /* The next call begins anew. */
+    assert_int_equal(quorlock_sync_lock_acquire_for(lock, UINT32_MAX, &other), QUORLOCK_ERR_STATE);
+    quorlock_sync_lock_free(holder);
+    quorlock_sync_lock_free(lock);
+}
+
+BLOCKING_TEST(a_wait_in_parts_is_canceled_closed_and_left)
+{
+    quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0), *locks[3];
+    struct quorlock_sync_result results[LENGTH(locks)] = {0};
+
+    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_OK);
+    for (size_t i = 0; i < LENGTH(locks); i++) {
+        locks[i] = new_lock("key", LONG_LEASE_MS, NO_LIMIT);
+        results[i].size = sizeof(results[i]);
+        assert_int_equal(quorlock_sync_lock_acquire_for(locks[i], PART_MS, &results[i]), QUORLOCK_SYNC_WAITS);
+    }
+    assert_int_equal(quorlock_sync_lock_cancel(locks[0]), 0);
+    assert_int_equal(quorlock_sync_lock_acquire_for(locks[0], UINT32_MAX, &results[0]), QUORLOCK_ERR_CANCELED);
+    quorlock_sync_lock_free(locks[1]);
+    assert_int_equal((int)acquires_waiting(), 1);
+    assert_int_equal(quorlock_sync_client_close(sync_client), 0);
+    sync_client = NULL;
+    assert_int_equal(quorlock_sync_lock_acquire_for(locks[2], UINT32_MAX, &results[2]), QUORLOCK_ERR_CLOSED);
+    assert_int_equal(results[2].status, QUORLOCK_ERR_CLOSED);
+    quorlock_sync_lock_free(locks[0]);
+    quorlock_sync_lock_free(locks[2]);
+    quorlock_sync_lock_free(holder);
+}

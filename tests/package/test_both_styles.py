@@ -19,6 +19,7 @@ ONLY_SYNC = {
     "client_events": "a program with a loop has callbacks",
     "client_next_event": "likewise",
     "lock_with": "it waits",
+    "lock_acquire_for": "likewise",
     "lock_start_acquire": "an acquire with a loop does not wait",
     "lock_start_release": "likewise",
     "lock_stop": "another thread may be about to begin an acquire",

@@ -60,6 +60,8 @@ struct shared {
     const char *key;
     bool changing; /* it is made or freed: only one thread may use it */
     bool stopped;  /* a stop has returned */
+    unsigned n_made;
+    unsigned n_in_parts; /* threads that wait for it in parts */
 };
 
 static struct {
@@ -70,6 +72,7 @@ static struct {
     quorlock_sync_client *sync;
     struct shared locks[LOCKS];
     quorlock_sync_candidate *candidate;
+    bool bare; /* there was no handle any more when the close began */
     bool candidate_changing;
     unsigned n_waiting;         /* calls that wait for a grant, or to lead */
     bool shut, closing, closed; /* a shutdown has returned; a close has begun; it has returned */
@@ -169,8 +172,7 @@ int outside_close(int fd)
     if (fd != WAKE_FD) return 0;
     f.wake_closed = true;
     totals[3] += f.sync->n_leads;
-    if (f.sync->n_users == (f.sync->events.on ? 2u : 1u) && f.sync->n_told != 0)
-        turns_fail("callbacks may run, though there is no handle any more");
+    if (f.bare && f.sync->n_told != 0) turns_fail("callbacks may run, though there is no handle any more");
     return 0;
 }
 
@@ -333,9 +335,24 @@ static void make_lock(struct shared *shared)
     if (f.closing) return;
     before = enter(f.sync);
     shared->changing = true;
+    shared->n_made++;
     expect("new", quorlock_sync_lock_new(&shared->handle, f.sync, &shared->key, 1, &options, NULL), false, shut);
     shared->changing = shared->stopped = false;
     leave(before);
+}
+
+static void stop(struct shared *shared)
+{
+    unsigned n_made = shared->n_made;
+
+    /* When this thread goes on, another one may have freed it, and made a new one. */
+    if (quorlock_sync_lock_stop(shared->handle) == 0 && shared->n_made == n_made) shared->stopped = true;
+}
+
+/* may_free - return whether no other thread frees it, or waits for it in parts. */
+static bool may_free(const struct shared *shared)
+{
+    return !shared->changing && shared->n_in_parts == 0;
 }
 
 static void free_lock(struct shared *shared)
@@ -363,8 +380,8 @@ static void on_told(const struct quorlock_sync_result *result, void *arg)
         if (quorlock_sync_lock_acquire(shared->handle, NULL) != QUORLOCK_ERR_STATE)
             turns_fail("a call that waits was begun in the loop's thread");
         if (one_in(2)) (void)quorlock_sync_lock_cancel(shared->handle);
-        if (one_in(8) && quorlock_sync_lock_stop(shared->handle) == 0) shared->stopped = true;
-        if (!shared->changing && one_in(4)) free_lock(shared);
+        if (one_in(8)) stop(shared);
+        if (may_free(shared) && one_in(4)) free_lock(shared);
     }
     leave(before);
 }
@@ -387,7 +404,14 @@ static void acquire(struct shared *shared)
     int status;
 
     f.n_waiting++;
-    status = quorlock_sync_lock_acquire(shared->handle, &result);
+    if (shared->changing || one_in(2)) {
+        status = quorlock_sync_lock_acquire(shared->handle, &result);
+    } else {
+        shared->n_in_parts++;
+        do status = quorlock_sync_lock_acquire_for(shared->handle, (uint32_t)turns_between(0, 20), &result);
+        while (status == QUORLOCK_SYNC_WAITS);
+        shared->n_in_parts--;
+    }
     f.n_waiting--;
     expect("acquire", status, closed, no_more);
     totals[0] += status == 0;
@@ -430,10 +454,10 @@ static void use_lock(struct shared *shared)
         if (quorlock_sync_lock_fence(shared->handle) != 0) turns_fail("a lock without fencing has a fencing token");
         break;
     case 12:
-        if (one_in(2) && quorlock_sync_lock_stop(shared->handle) == 0) shared->stopped = true;
+        if (one_in(2)) stop(shared);
         break;
     default:
-        if (!shared->changing) free_lock(shared);
+        if (may_free(shared)) free_lock(shared);
     }
     leave(before);
 }
@@ -668,12 +692,23 @@ static void open_all(void)
     make_candidate();
 }
 
+static void cancel(struct shared *shared)
+{
+    const void *before = enter(shared);
+
+    (void)quorlock_sync_lock_cancel(shared->handle);
+    leave(before);
+}
+
 static void free_all(void)
 {
     for (unsigned i = 0; i < LOCKS; i++) {
         if (f.closed && quorlock_sync_lock_valid_ms(f.locks[i].handle) != 0)
             turns_fail("a lock is valid after the close");
-        while (f.locks[i].changing) turns_pass();
+        while (!may_free(&f.locks[i])) {
+            if (!f.locks[i].changing) cancel(&f.locks[i]);
+            turns_pass();
+        }
         free_lock(&f.locks[i]);
     }
     while (f.candidate_changing) turns_pass();
@@ -692,6 +727,7 @@ static void close_all(void)
     if (one_in(3)) free_all();
     be_alone(f.sync);
     (void)enter(f.sync);
+    f.bare = f.sync->n_users == (f.sync->events.on ? 2u : 1u);
     if (quorlock_sync_client_close(f.sync) != 0) turns_fail("the client does not close");
     leave(before);
     f.closed = true;
