@@ -72,7 +72,7 @@ join([spawn(work, number) for number in range(3)] + [spawn(tick)])
 assert order[::2] == order[1::2] and len(ticks) > 10, (order, ticks)
 with quorlock.lock(key):
     waits = spawn(work, 9)
-    while not client._calls:
+    while "quorlock_waiting 1\\n" not in client.metrics():
         sleep(0.001)
     sleep(0.01)
     waits.kill()

@@ -9,7 +9,7 @@ import threading
 import unittest.mock
 
 import test_python
-from test_python import LEASE_MS, LIMIT_S, LONG_MS, command_case, nodes, wait_for
+from test_python import LEASE_MS, LIMIT_S, LONG_MS, command_case, nodes, wait_for, waiting
 
 import quorlock
 
@@ -36,7 +36,7 @@ class OwnThread(test_python.PythonCase):
         with self.open().lock(self.key + ":other"):
             thread = threading.Thread(target=self.wait_for_other, args=(waited,), daemon=True)
             thread.start()
-            wait_for(lambda: self.client._calls)
+            wait_for(lambda: waiting(self.client))
             lock = self.lock(lease_ms=LEASE_MS, on_lost=on_lost)
             lock.acquire()
             self.take_away()

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,11 @@ from quorlock._started import STARTED
 
 LEASE_MS = 600
 LONG_MS = 120000
+
+
+def waiting(client):
+    """How many acquires of the client have not ended."""
+    return int(re.search(r"^quorlock_waiting (\d+)$", client.metrics(), re.MULTILINE)[1])
 
 
 class PythonCase(Case):
@@ -358,7 +364,7 @@ class Ends(PythonCase):
         with self.open().lock(self.key):
             for thread in threads:
                 thread.start()
-            wait_for(lambda: len(self.client._calls) == len(threads))
+            wait_for(lambda: waiting(self.client) == len(threads))
             self.client.close()
             for thread in threads:
                 thread.join(LIMIT_S)

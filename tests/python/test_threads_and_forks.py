@@ -12,13 +12,16 @@ from test_python import LEASE_MS, LIMIT_S, Lost, command_case, nodes, wait_for
 import quorlock
 
 FRONT = """
-import gc, logging, os, signal, sys, threading, time, warnings
+import gc, logging, os, re, signal, sys, threading, time, warnings
 import quorlock
 from quorlock import _lock
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
 logging.getLogger("quorlock").addHandler(logging.NullHandler())  # losses and waits are on purpose here
 KEY = os.environ["KEY"]
 client = quorlock.configure(os.environ["QUORLOCK_NODES"], guard="off", max_lease_ms=120000)
+
+def waiting(client):
+    return int(re.search(r"^quorlock_waiting (\\d+)$", client.metrics(), re.MULTILINE)[1])
 
 def wait_for(condition):
     end = time.monotonic() + 30
@@ -64,17 +67,29 @@ def interrupt(_number, frame):
         raise KeyboardInterrupt
 
 def interrupt_twice(pause_s):
-    wait_for(lambda: client._calls)
+    wait_for(lambda: waiting(client))
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(pause_s)
-    os.kill(os.getpid(), signal.SIGINT)
+    if pause_s is not None:
+        time.sleep(pause_s)
+        os.kill(os.getpid(), signal.SIGINT)
 
+class Library:
+    def __getattr__(self, name):
+        return getattr(real, name)
+
+    def quorlock_sync_lock_cancel(self, handle):
+        os.kill(os.getpid(), signal.SIGINT)
+        return real.quorlock_sync_lock_cancel(handle)
+
+real = _lock.library
 signal.signal(signal.SIGINT, interrupt)
-for i in range(20):
+for i in range(21):
+    if i == 20:  # right when the acquire is about to be canceled
+        _lock.library = Library()
     key = f"{KEY}:{i}"
     holder, lock = other.lock(key), client.lock(key)
     holder.acquire()
-    thread = threading.Thread(target=interrupt_twice, args=(i * 0.0002,), daemon=True)
+    thread = threading.Thread(target=interrupt_twice, args=(i * 0.0002 if i < 20 else None,), daemon=True)
     thread.start()
     try:
         lock.acquire()
@@ -84,7 +99,7 @@ for i in range(20):
     thread.join()
     holder.release()
     # Were it granted now, it would have to be given back.
-    wait_for(lambda: not client._calls)
+    wait_for(lambda: not waiting(client))
     with other.lock(key, wait_ms=20000):
         if lock.valid_ms:
             sys.exit("it holds what it gave up")

@@ -62,6 +62,7 @@ class Closed(Error):
     """The client is closed, or the parent of this process holds the lock."""
 
 
+WAITS = 1
 OK, INVAL, BUSY, STATE, NOQUORUM, LOST, CANCELED, CLOSED, AUTH = 0, -1, -3, -4, -6, -8, -9, -10, -11
 CLASSES: Dict[int, Type[Error]] = {INVAL: Invalid, -5: Held, NOQUORUM: NoQuorum, -7: TimedOut, LOST: Lost,
                                    CANCELED: Canceled, CLOSED: Closed, AUTH: Unauthorized, -12: Foreign,

@@ -7,7 +7,7 @@ names another file.
 import ctypes
 import os
 from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from ._version import VERSION
 
@@ -126,6 +126,7 @@ FUNCTIONS = {
     "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS,
                               POINTER(Error)),
     "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),
+    "quorlock_sync_lock_acquire_for": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_sync_lock_extend": (c_int, c_void_p, c_uint32, POINTER(Result)),
     "quorlock_sync_lock_release": (c_int, c_void_p, POINTER(Result)),
     "quorlock_sync_lock_adopt": (c_int, c_void_p, c_char_p, POINTER(Result)),
@@ -149,11 +150,17 @@ FUNCTIONS = {
     "quorlock_sync_observer_free": (None, c_void_p),
 }
 
+# They wait for nothing, so that other threads of Python need not run meanwhile.
+QUICK = ("quorlock_sync_lock_start_acquire", "quorlock_sync_lock_start_release", "quorlock_sync_lock_valid_ms",
+         "quorlock_sync_candidate_valid_ms", "quorlock_sync_candidate_term", "quorlock_sync_client_next_event")
+
 
 def load() -> Any:
     name = os.environ.get("QUORLOCK_LIBRARY") or (OWN if os.path.exists(OWN) else NAME)
     try:
-        found = ctypes.CDLL(name)
+        found, quick = ctypes.CDLL(name), ctypes.PyDLL(name)
+        for function in QUICK:
+            setattr(found, function, getattr(quick, function))
         for function, (result, *arguments) in FUNCTIONS.items():
             getattr(found, function).restype = result
             getattr(found, function).argtypes = arguments
@@ -176,6 +183,16 @@ def text_array(texts: "list[bytes]") -> Any:
 
 def new_result() -> Result:
     return Result(size=ctypes.sizeof(Result))
+
+
+RESULTS: "List[Result]" = []  # to be used again
+
+
+def take_result() -> Result:
+    try:
+        return RESULTS.pop()
+    except IndexError:
+        return new_result()
 
 
 def slot_of(one: Any) -> Optional[int]:

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import inspect
 import math
+import threading
 import weakref
 from ctypes import c_char_p, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, TypedDict, TypeVar, Union, cast
@@ -13,9 +14,10 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, T
 from . import _library
 from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
 from ._connection import Connection, look_for_fork
-from ._errors import CANCELED, CLOSED, INVAL, LOST, NOQUORUM, OK, Closed, Error, Held, Invalid, Lost, TimedOut, error
+from ._errors import CLOSED, INVAL, LOST, NOQUORUM, OK, WAITS, Closed, Error, Held, Invalid, Lost, TimedOut, error
 from ._handle import Handle
 from ._library import library
+from ._native import hub
 from ._started import Acquire, Signal, notify, start
 from ._waiting import CANCEL_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
@@ -23,6 +25,9 @@ from ._words import as_python
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 WAIT_MS_MAX = _library.TRY_ONCE - 1
+# A signal that comes right before the main thread begins to sleep does not wake it: look again.
+LOOK_MS, NO_LIMIT = 500, 2**32 - 1
+CANCEL_AGAIN_MS = 10
 INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
@@ -96,6 +101,7 @@ class Lock(Handle):
         self._handle: Optional[int] = None
         self._client, self._keys, self._on_lost, self._names, self._options = client, keys, on_lost, names, options
         self._lost: Optional[str] = None
+        self._may_be_lost = False  # there was a grant, and no release since
         self._fence, self._token = 0, ""
         self._slot: Optional[int] = None
         self._inside: Optional[Inside] = None
@@ -112,7 +118,7 @@ class Lock(Handle):
             if status != OK:
                 raise error(status, found.text.decode(errors="replace"))
             self._handle, self._life, self._number = handle.value, client._life, next(client._numbers)
-            self._wait_ms = self._options.wait_ms
+            self._wait_ms = self._usual_wait_ms = int(self._options.wait_ms)
             client._locks[self._number] = weakref.ref(self)
             library.quorlock_sync_lock_set_on_lost(handle, None, self._number)
 
@@ -126,6 +132,7 @@ class Lock(Handle):
             if not self._is_inherited():
                 return
             self._lost, self._inside = None, None
+            self._may_be_lost = False
             self._free()
             self._make()
 
@@ -189,8 +196,10 @@ class Lock(Handle):
         it would raise Held or TimedOut, as the locks of the module threading. Ctrl-C ends the wait."""
         wait_ms = wait_of(blocking, timeout)
         try:
-            interruptible(lambda: self._acquire(self._waiting_for(wait_ms, library.quorlock_sync_lock_acquire)),
-                          lambda wait: self._give_up(wait, self.release))
+            if hub() is None:
+                self._acquire(wait_ms)
+            else:
+                interruptible(lambda: self._acquire(wait_ms), lambda wait: self._give_up(wait, self.release))
         except (Held, TimedOut):
             if wait_ms is None:
                 raise
@@ -201,28 +210,36 @@ class Lock(Handle):
         """Release the lock. Raises Lost if the lock had expired or was lost before.
 
         False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
-        return bool(cooperatively(
-            lambda: self._released(self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM, LOST)))))
+        return bool(cooperatively(self._release))
 
-    def _released(self, result: Any) -> bool:
-        self._client._catch_up()
+    def _release(self) -> bool:
+        return self._released(*self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM, LOST)))
+
+    def _released(self, status: int, text: bytes) -> bool:
+        if status == LOST:
+            self._client._catch_up()
         lost, self._lost = self._lost, None
-        if lost is not None or result.status == LOST:
-            raise Lost(lost or result.text.decode(errors="replace"), LOST)
-        return bool(result.status == OK)
+        self._may_be_lost = False
+        if lost is not None or status == LOST:
+            raise Lost(lost or as_python(text.decode(errors="replace")), LOST)
+        return status == OK
 
     def extend(self, lease_ms: int = 0) -> None:
         """Renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
-        cooperatively(lambda: self._do(
-            lambda handle, result: int(library.quorlock_sync_lock_extend(handle, wanted_ms, result))))
+        cooperatively(lambda: self._do(lambda handle, result: library.quorlock_sync_lock_extend(handle, wanted_ms, result)))
 
     def detach(self) -> "Detached":
         """Stop holding the lock without releasing it, and return what another process needs to adopt it.
 
         The end of the block of a `with` releases nothing then. Raises Error if the lock is not held."""
-        result: Any = cooperatively(lambda: self._do(library.quorlock_sync_lock_detach))
+        detached: Detached = cooperatively(self._detach)
         self._detached = True
+        return detached
+
+    def _detach(self) -> "Detached":
+        result = _library.new_result()
+        self._check(library.quorlock_sync_lock_detach(self._own_handle(), result), result.text)
         return Detached(result.token.decode(), int(result.fence), int(result.valid_ms))
 
     def adopt(self, token: str) -> None:
@@ -231,14 +248,17 @@ class Lock(Handle):
         Raises Lost if no quorum has the token any more. After NoQuorum it may be adopted again. At most one process may
         hold a token: that is up to the callers. Ctrl-C ends the wait. With asyncio call it by asyncio.to_thread()."""
         text = encode(token, "token")
-        interruptible(lambda: self._acquire(lambda handle, result: int(
-            library.quorlock_sync_lock_adopt(handle, text, result))), lambda wait: self._give_up(wait, self.detach))
+        interruptible(lambda: self._adopt(text), lambda wait: self._give_up(wait, self.detach))
+
+    def _adopt(self, token: bytes) -> None:
+        self._make_in_child()
+        lost, result = self._forget_loss(), _library.new_result()
+        self._granted_or(lost, library.quorlock_sync_lock_adopt(self._handle, token, result), result)
 
     def cancel(self) -> None:
         """End an acquire or extend that another thread waits for: it raises Canceled there."""
-        with self._client._call():
-            if not self._is_inherited():
-                library.quorlock_sync_lock_cancel(self._handle)
+        if not self._is_inherited() and library.quorlock_sync_lock_cancel(self._handle) == CLOSED:
+            raise error(CLOSED, _library.status_text(CLOSED))
 
     def __enter__(self) -> "Lock":
         self.acquire()
@@ -291,10 +311,11 @@ class Lock(Handle):
         return True
 
     async def _acquire_async(self, wait_ms: Optional[int]) -> None:
+        loop = asyncio.get_running_loop()
         self._make_in_child()
-        self._client._catch_up()
-        lost = self._lost
-        acquire = Acquire(asyncio.get_running_loop(), self._cancel_quietly, self._release_quietly)
+        self._set_wait(wait_ms)
+        lost = self._forget_loss()
+        acquire = Acquire(loop, self._cancel_quietly, self._release_quietly)
 
         def ended(result: Any) -> None:
             if result.status == OK:
@@ -303,35 +324,34 @@ class Lock(Handle):
                 self._lost = self._lost or lost
             acquire.end(result)
 
-        self._lost = None  # see _acquire
         try:
-            self._start(self._waiting_for(wait_ms, library.quorlock_sync_lock_start_acquire), ended)
+            self._start(library.quorlock_sync_lock_start_acquire, ended, loop)
             await acquire.ended.wait()
         except Error:
             self._lost = self._lost or lost
             raise
         except asyncio.CancelledError:
-            acquire.give_up()
-            await acquire.gone.wait()
+            await acquire.give_up().wait()
             raise
         except BaseException:
             # Ctrl-C, or the loop has ended: nothing can be awaited any more.
             acquire.give_up()
             raise
-        self._check(acquire.result, (OK,))
+        self._check(acquire.status, acquire.text)
 
     async def release_async(self) -> bool:
         """Do as release(), for asyncio. It goes on if the task is canceled."""
-        released = Signal(asyncio.get_running_loop())
-        results: List[Any] = []
+        loop = asyncio.get_running_loop()
+        released = Signal(loop)
+        results: List[Tuple[int, bytes]] = []
 
         def ended(result: Any) -> None:
-            results.append(result)
+            results.append((result.status, b"" if result.status == OK else result.text))
             released.set()
 
-        self._start(library.quorlock_sync_lock_start_release, ended)
+        self._start(library.quorlock_sync_lock_start_release, ended, loop)
         await released.wait()
-        return self._released(self._check(results[0], (OK, NOQUORUM)))
+        return self._released(*self._check(*results[0], (OK, NOQUORUM, LOST)))
 
     async def __aenter__(self) -> "Lock":
         task = asyncio.current_task()
@@ -365,13 +385,18 @@ class Lock(Handle):
 
     # ---- inside ----
 
-    def _start(self, call: Callable[..., int], ended: Callable[[Any], object]) -> None:
-        """Start an operation without waiting; ended(result) is called once, in any thread."""
+    def _own_handle(self) -> Any:
         if self._is_inherited():
             raise Closed(INHERITED, CLOSED)
-        client = self._client
-        with client._call():
-            status = start(lambda number_: call(self._handle, None, number_), ended)
+        return self._handle
+
+    def _start(self, call: Callable[..., int], ended: Callable[[Any], object],
+               loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+        """Start an operation without waiting; ended(result) is called once, in any thread, best in that of the loop."""
+        handle, events = self._own_handle(), self._client._events
+        if loop is not None and events is not None:
+            events.read_in(loop)
+        status = start(lambda number_: call(handle, None, number_), ended)
         if status != OK:
             raise error(status, _library.status_text(status))
 
@@ -391,49 +416,86 @@ class Lock(Handle):
             pass
         told()
 
-    def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Any:
-        result = _library.new_result()
-        with self._client._call(lambda: library.quorlock_sync_lock_cancel(self._handle)):
-            if self._is_inherited():
-                raise Closed(INHERITED, CLOSED)
-            result.status = call(self._handle, ctypes.byref(result))
-        return self._check(result, ok)
+    def _do(self, call: Callable[..., int], ok: Tuple[int, ...] = (OK,)) -> Tuple[int, bytes]:
+        handle, result = self._own_handle(), _library.take_result()
+        status = call(handle, result)
+        found = self._check(status, b"" if status == OK else result.text, ok)
+        _library.RESULTS.append(result)
+        return found
 
-    def _check(self, result: Any, ok: Tuple[int, ...]) -> Any:
-        if result.status == CANCELED and self._client.closed:
-            raise Closed("the client is closed", CLOSED)
-        if result.status not in ok:
-            raise error(result.status, result.text.decode(errors="replace"))
-        return result
+    def _check(self, status: int, text: bytes, ok: Tuple[int, ...] = (OK,)) -> Tuple[int, bytes]:
+        """Return both, or raise what the status means."""
+        if status in ok:
+            return status, text
+        raise error(status, text.decode(errors="replace"))
 
-    def _waiting_for(self, wait_ms: Optional[int], call: Callable[..., int]) -> Callable[..., int]:
-        """Return a call that first sets how long the handle waits; None: as its options say."""
-        wanted_ms = self._options.wait_ms if wait_ms is None else wait_ms
+    def _set_wait(self, wait_ms: Optional[int]) -> None:
+        """Set how long the handle waits; None: as its options say."""
+        wanted_ms = self._usual_wait_ms if wait_ms is None else wait_ms
+        if wanted_ms != self._wait_ms:
+            status = int(library.quorlock_sync_lock_set_wait_ms(self._handle, wanted_ms))
+            if status != OK:
+                self._check(status, f"{_library.status_text(status)}: the lock is held, or another thread uses it".encode())
+            self._wait_ms = wanted_ms
 
-        def set_and_call(handle: Any, *arguments: Any) -> int:
-            if wanted_ms != self._wait_ms:
-                status = int(library.quorlock_sync_lock_set_wait_ms(handle, wanted_ms))
-                if status != OK:
-                    raise error(status, f"{_library.status_text(status)}: the lock is held, or another thread uses it")
-                self._wait_ms = wanted_ms
-            return call(handle, *arguments)
-        return set_and_call
+    def _forget_loss(self) -> Optional[str]:
+        """Forget and return the loss of the grant before: a new one may be lost before this thread knows of it.
 
-    def _acquire(self, call: Callable[..., int]) -> None:
-        # Clear the old loss first: the new grant may be lost before this thread knows of the grant. If there is no new
-        # grant, the old loss stays.
-        self._make_in_child()
-        self._client._catch_up()  # with all losses of earlier grants
+        If there is no new grant, the old loss must be set again."""
+        if self._may_be_lost:
+            self._client._catch_up()  # with all losses of earlier grants
         lost, self._lost = self._lost, None
+        return lost
+
+    def _acquire(self, wait_ms: Optional[int]) -> None:
+        self._make_in_child()
+        self._set_wait(wait_ms)
+        lost, result = self._forget_loss(), _library.take_result()
+        ends: List[Waiting] = []
+        result.status = WAITS
         try:
-            result = self._do(call)
+            # Python handles signals in the main thread only, and not while that thread is in the library.
+            look_ms = LOOK_MS if threading.current_thread() is threading.main_thread() else NO_LIMIT
+            while (status := library.quorlock_sync_lock_acquire_for(self._handle, look_ms, result)) == WAITS:
+                pass
+            self._granted_or(lost, status, result)
+        except Error:
+            raise
         except BaseException:
+            # Another signal may come at any step. The thread that gives up goes on without this one.
+            try:
+                self._end_in_thread(ends, result)
+            finally:
+                self._end_in_thread(ends, result)
             self._lost = self._lost or lost
             raise
+        _library.RESULTS.append(result)
+
+    def _end_in_thread(self, ends: List[Waiting], result: Any) -> None:
+        """End an acquire that nobody waits for any more, and its grant, once."""
+        if not ends:
+            ends.append(Waiting(lambda: self._end_acquire(result)))
+        ends[0].start_at_once()
+        ends[0].done.wait()
+
+    def _end_acquire(self, result: Any) -> None:
+        status = result.status
+        while status == WAITS:
+            library.quorlock_sync_lock_cancel(self._handle)
+            status = library.quorlock_sync_lock_acquire_for(self._handle, CANCEL_AGAIN_MS, result)
+        if status == OK:
+            with contextlib.suppress(Error):
+                self.release()
+
+    def _granted_or(self, lost: Optional[str], status: int, result: Any) -> None:
+        """Take a grant, or raise why there is none."""
+        if status != OK:
+            self._lost = self._lost or lost
+            self._check(status, result.text)
         self._grant(result)
 
     def _grant(self, result: Any) -> None:
-        self._detached = False
+        self._detached, self._may_be_lost = False, True
         self._fence, self._token, self._slot = int(result.fence), result.token.decode(), _library.slot_of(result)
 
     def _give_up(self, wait: Waiting, end: Callable[[], object]) -> None:

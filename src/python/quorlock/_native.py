@@ -58,10 +58,10 @@ class Wake:
             LIBC.close(fd)
 
 
-def wait_readable(*fds: int) -> None:
-    """Wait, in this thread, until one of the descriptors is readable."""
+def wait_readable(*fds: int, most_ms: int = -1) -> None:
+    """Wait, in this thread, until one of the descriptors is readable; -1: without limit."""
     waits = (Poll * len(fds))(*[Poll(fd, POLLIN, 0) for fd in fds])
-    LIBC.poll(waits, ctypes.c_ulong(len(fds)), -1)
+    LIBC.poll(waits, ctypes.c_ulong(len(fds)), most_ms)
 
 
 def hub() -> Optional[Callable[[int], object]]:

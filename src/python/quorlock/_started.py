@@ -45,7 +45,9 @@ def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
 
 def tell_end(event: Any) -> None:
     """Take the end of an operation, which the event has."""
-    STARTED.pop(event.arg)(event)
+    ended = STARTED.pop(event.arg, None)
+    if ended is not None:  # else a signal interrupted the thread that took the event, right after this
+        ended(event)
 
 
 def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> bool:
@@ -69,6 +71,9 @@ class Signal:
 
     def set(self) -> bool:
         """Wake the task. False: the loop is closed."""
+        if asyncio._get_running_loop() is self._loop:
+            self._set()
+            return True
         return notify(self._loop, self._set)
 
     def _set(self) -> None:
@@ -84,25 +89,31 @@ class Acquire:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object],
                  release: Callable[[Callable[[], object]], object]):
-        self.ended, self.gone = Signal(loop), Signal(loop)
-        self.result: Any = None
-        self._cancel, self._release = cancel, release
+        self.ended = Signal(loop)
+        self.status: Optional[int] = None
+        self.text = b""
+        self._loop, self._cancel, self._release = loop, cancel, release
+        self._gone: Optional[Signal] = None
         self._given_up = False
         self._turn: List[None] = [None]  # taken by the thread that releases the grant
 
     def end(self, result: Any) -> None:
         """Take the result, in any thread."""
-        self.result = result
+        if result.status != OK:
+            self.text = result.text
+        self.status = result.status
         if self._given_up or not self.ended.set():
             self._give_back()
 
-    def give_up(self) -> None:
-        """Give up, in any thread, without waiting. `gone` is set when nothing is held or asked for any more."""
+    def give_up(self) -> "Signal":
+        """Give up, without waiting. What is returned is set when nothing is held or asked for any more."""
+        self._gone = gone = Signal(self._loop)
         self._given_up = True
-        if self.result is None:
+        if self.status is None:
             self._cancel()
         else:
             self._give_back()
+        return gone
 
     def _give_back(self) -> None:
         # end() and give_up() may both come here. Each of them sets its own flag before it reads the other's.
@@ -110,7 +121,8 @@ class Acquire:
             self._turn.pop()
         except IndexError:
             return
-        if self.result.status == OK:
-            self._release(self.gone.set)
+        told: Callable[[], object] = self._gone.set if self._gone is not None else lambda: None
+        if self.status == OK:
+            self._release(told)
         else:
-            self.gone.set()
+            told()
