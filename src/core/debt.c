@@ -159,6 +159,12 @@ static bool is_late(const struct core_lock *lock, const struct core_node *node, 
     return node->late && now_us < lock->late_until_us;
 }
 
+/* Rule 2.6: a release finds what late requests leave if it comes until then. */
+static uint64_t late_key_until(const struct core_lock *lock, uint64_t late_until_us)
+{
+    return lock->lease_us <= SHORT_LEASE_US ? 0 : validity_debt_until(late_until_us, lock->lease_us);
+}
+
 /* Rule 2.4. */
 static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool silent, bool if_deleted)
 {
@@ -171,6 +177,7 @@ static void owe(struct core_lock *lock, struct step *step, uint32_t index, bool 
     assert(debt != NULL);
     assert(node->key.until_us != 0);
     assert(until_us > step->now_us);
+    if (is_late(lock, node, step->now_us)) until_us = core_larger(until_us, late_key_until(lock, lock->late_until_us));
     *debt = (struct debt){.id = lock->id,
                           .state = DEBT_OWED,
                           .until_us = until_us,
@@ -270,11 +277,14 @@ static void failed(struct core_lock *lock, struct step *step, struct debt *debt)
 static void debt_pass_on(const struct core_lock *lock, struct step *step, uint32_t node, const struct debt *debt)
 {
     uint64_t for_us = lock->lease_us <= SHORT_LEASE_US ? lock->lease_us : LATE_US;
+    uint64_t until_us = core_larger(step->now_us, debt->keep_until_us) + for_us;
 
     /* A node has one debt of an attempt, so an update needs room for one. */
     assert(step->update->late.until_us == 0);
-    step->update->late = (struct core_late){.until_us = core_larger(step->now_us, debt->keep_until_us) + for_us,
+    step->update->late = (struct core_late){.until_us = until_us,
+                                            .gone_us = validity_debt_until(until_us, lock->lease_us),
                                             .from_us = debt->keep_until_us,
+                                            .twice = debt->twice,
                                             .fence = lock->config->reads ? 0 : debt->id.fence,
                                             .token = debt->id.token,
                                             .node = (uint8_t)node,
@@ -366,17 +376,20 @@ void debt_on_set_answered(struct core_lock *lock, const struct core_reply *reply
 void debt_on_connection_ended(struct core_lock *lock, uint32_t index, uint64_t now_us)
 {
     struct core_node *node = &lock->nodes[index];
+    uint64_t late_until_us = validity_add(now_us, LATE_US);
 
     assert(index < lock->config->n_nodes);
     if (node->open) {
         node->open = false;
         node->late = true;
-        lock->late_until_us = validity_add(now_us, LATE_US);
+        lock->late_until_us = late_until_us;
     }
     if (!may_owe(lock, index)) return;
     EACH_DEBT (debt, node) {
-        debt->late |= debt->open;
+        if (!debt->open) continue;
         debt->open = false;
+        debt->late = true;
+        debt->until_us = core_larger(debt->until_us, late_key_until(lock, late_until_us));
     }
 }
 

@@ -392,6 +392,8 @@ void hold_on_node_state(struct core_lock *lock, struct step *step, const struct 
         core_vote_failed(node, node->down_fault);
         hold_judge(lock, step);
     }
+    /* Rule 3.8: when it takes requests again it may be in another life, so its answer permits no repair. */
+    if (!core_can_talk(node) && node->vote == CORE_VOTE_MISSING) core_vote_failed(node, node->down_fault);
     /* Rule 3.7: while renewal fails, a node that comes back may complete the quorum. */
     if (core_can_talk(node) && lock->hold.renew_failures > 0 && lock->hold.round_state != ROUND_OPEN &&
         lock->hold.renew_at_us != CORE_NEVER) {

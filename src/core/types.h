@@ -271,15 +271,17 @@ enum core_log {
     CORE_LOG_REPAIRED = 32,    /* a node got the key again */
 };
 
-/* A debt that leaves the core: the release found no key, but the node may still execute a request of the attempt. The
- * caller repeats the release until until_us. */
+/* A debt that leaves the core: the node may still execute a request of the attempt. The caller repeats the release, for
+ * the last time at until_us or later. */
 struct core_late {
     uint64_t until_us; /* 0: there is none */
+    uint64_t gone_us;  /* a key that was set until until_us has expired by then */
     uint64_t from_us;  /* until then the keys are kept, and are not released */
     uint64_t fence;
     struct core_token token;
     uint8_t node;
     uint8_t slot; /* with permits, as in struct core_tag */
+    bool twice;   /* more than one such request may come */
 };
 
 struct core_update {

@@ -24,6 +24,7 @@ struct late {
     uint64_t again_us;
     uint32_t tries;
     bool in_flight;
+    bool last; /* what is or was in flight left when nothing could come any more */
 };
 
 static void lates_check(const struct lates *all)
@@ -62,6 +63,17 @@ static void plan(struct late *late, uint64_t pause_us)
     assert(late->again_us >= at_us && late->again_us % GRID_US == 0);
 }
 
+/* The last release is not due before until_us. */
+static void plan_next(struct late *late)
+{
+    uint64_t pause_us = backoff_late_us(late->tries++);
+    uint64_t now_us = runtime_now_us(late->all->runtime);
+
+    if (now_us < late->debt.until_us && late->debt.until_us - now_us < pause_us)
+        pause_us = late->debt.until_us - now_us;
+    plan(late, pause_us);
+}
+
 /* Send the release. False: not now. */
 static bool pay(struct late *late)
 {
@@ -77,6 +89,7 @@ static bool pay(struct late *late)
     if (!admission_has_release_room(late->all->admission, tag.node)) return false;
     request_fill(&request, runtime, late->terms, &command, NULL, &texts);
     late->in_flight = nodes_send(runtime, &request, &late->requester, &tag) == NODE_SENT;
+    late->last = tag.sent_us >= late->debt.until_us;
     return late->in_flight;
 }
 
@@ -84,14 +97,18 @@ static void late_on_reply(struct requester *requester, const struct core_tag *ta
                           const struct node_reply *reply)
 {
     struct late *late = CONTAINER_OF(requester, struct late, requester);
+    bool executed = reply->outcome < OUTCOME_UNKNOWN || reply->fault == FAULT_FOREIGN;
 
     (void)tag;
     (void)generation;
     assert(late->in_flight && tag->node == late->debt.node);
     late->in_flight = false;
-    plan(late, backoff_late_us(late->tries++));
     /* The key was set late, and is deleted now; or it can be set no more. */
-    if (reply->outcome == OUTCOME_YES || late->again_us > late->debt.until_us) late_forget(late);
+    if ((reply->outcome == OUTCOME_YES && !late->debt.twice) || (executed && late->last)) {
+        late_forget(late);
+    } else {
+        plan_next(late);
+    }
 }
 
 /* Rule 2.6. */
@@ -104,7 +121,7 @@ static void late_on_look(struct waker *waker)
     if (all->runtime->closing) return;
     LIST_WALK (struct late, late, &all->all, in_all) {
         if (late->in_flight) continue;
-        if (now_us >= late->debt.until_us) {
+        if (now_us >= late->debt.gone_us) {
             late_forget(late);
         } else if (now_us < late->again_us) {
             late_look_at(all, late->again_us);
@@ -164,7 +181,7 @@ void late_add(struct lates *all, struct keylist *keylist, struct terms *terms, c
     late->entry.hash = keylist->entry.hash;
     hashtable_add(&all->by_keys, &late->entry);
     list_add(&all->all, &late->in_all);
-    plan(late, backoff_late_us(late->tries++));
+    plan_next(late);
     lates_check(all);
 }
 

@@ -47,3 +47,44 @@ SERVERS_TEST(the_new_owner_of_the_keys_is_named)
     for (uint32_t i = 0; i < 2; i++) assert_true(server_holds(SERVER(i), "key", "peer"));
     server_thaw(SERVER(2));
 }
+
+/* ---- keys that come late ---- */
+
+static bool has_key(void *arg)
+{
+    return server_has(arg, "key");
+}
+
+static bool has_no_key(void *arg)
+{
+    return !has_key(arg);
+}
+
+/* As if a proxy delivered the acquire after so long: its key is released, although the lock was released before. */
+static void comes_late(const char *owner, uint32_t after_ms)
+{
+    run_ms(after_ms);
+    server_do(SERVER(2), "SET key %s PX %u", owner, LONG_LEASE_MS);
+    await(has_no_key, SERVER(2), 17000 + GENEROUS_MS, "the release of a late key");
+}
+
+/* Two requests may come where the key was also repaired. A request may come at the last moment. */
+SERVERS_TEST(a_late_key_is_released)
+{
+    for (uint32_t repaired = 0; repaired < 2; repaired++) {
+        fixture_client(3);
+        lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+        server_freeze(SERVER(2));
+        assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
+        if (!repaired) assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
+        server_wipe(SERVER(2));
+        if (repaired) {
+            await(has_key, SERVER(2), LONG_LEASE_MS, "the repair");
+            assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
+            comes_late(held.owner, 1000);
+        }
+        fixture_await_ready(fixture.client, 3);
+        comes_late(held.owner, repaired ? 20000 : 55000);
+        fixture_close(fixture.client);
+    }
+}

@@ -68,6 +68,8 @@ CORE_TEST(a_release_that_finds_nothing_is_final_where_its_acquire_was_answered)
         assert_int_equal(core_debts(f->lock, 0), 0);
         if (!rows[i].late) continue;
         assert_int_equal(late->until_us, f->now_us + f->config.lease_us);
+        assert_int_equal(late->gone_us, late->until_us + f->config.lease_us / 100 * 101);
+        assert_false(late->twice);
         assert_int_equal(late->node, 0);
         assert_memory_equal(&late->token, core_token_now(f->lock), sizeof(late->token));
     }
@@ -85,6 +87,36 @@ CORE_TEST(a_late_debt_of_a_longer_lease_is_paid_as_long_as_a_request_can_be_unde
     reconnect(f, 0);
     assert_true(is_late(f, 0, OUTCOME_MISSING));
     assert_int_equal(f->update.late.until_us, f->now_us + LATE_US);
+}
+
+/* The request may come at the last moment. Its key then stands for a lease, and a node that was away owes its release.
+ */
+CORE_TEST(a_node_owes_the_release_while_a_late_key_of_a_longer_lease_may_stand)
+{
+    static const struct {
+        uint64_t lease_us;
+        bool open; /* the attempt ended before the connection did */
+        uint64_t owed_us;
+    } rows[] = {{20000 * MS, true, 20200 * MS},
+                {20000 * MS, false, 20200 * MS},
+                {30000 * MS, true, LATE_US + 30300 * MS},
+                {30000 * MS, false, LATE_US + 30300 * MS}};
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct core_config config = fixture_config(3, 2);
+
+        config.lease_us = rows[i].lease_us;
+        fixture_open_config(f, &config);
+        fixture_acquire(f);
+        if (rows[i].open) fixture_cancel(f);
+        fixture_node_state(f, 0, NODE_DOWN);
+        if (!rows[i].open) fixture_cancel(f);
+        fixture_drop(f);
+        fixture_pass(f, rows[i].owed_us - 1);
+        assert_int_equal(core_debts(f->lock, 0), 1);
+        fixture_pass(f, 1);
+        assert_int_equal(core_debts(f->lock, 0), 0);
+    }
 }
 
 /* Node 2 left the acquire without an answer, and has connected again. */
@@ -123,6 +155,7 @@ CORE_TEST(after_a_repair_the_first_request_may_still_come)
     fixture_answer(f, 2, OP_REPAIR, OUTCOME_YES);
     fixture_release(f);
     assert_true(is_late(f, 2, OUTCOME_YES));
+    assert_true(f->update.late.twice);
     /* But not for ever. */
     open_held(f);
     for (unsigned i = 0; i < 6; i++) {

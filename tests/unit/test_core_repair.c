@@ -304,3 +304,21 @@ CORE_TEST(a_node_that_refuses_the_repair_is_left_to_the_renewal)
     fixture_pass(f, SPAN_US);
     fixture_expect_pending(f, OP_EXTEND, "000");
 }
+
+/* The quorum of the round may be older than the node's new life, and another client may have collected votes since. */
+CORE_TEST(a_key_missed_on_an_earlier_connection_is_not_repaired)
+{
+    held(f);
+    fixture_revive(f, 2, NODE_QUARANTINED);
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "y.m");
+    fixture_expect_pending(f, OP_REPAIR, "000");
+    fixture_revive(f, 2, NODE_QUARANTINED);
+    fixture_answers(f, OP_EXTEND, ".y.");
+    fixture_expect_pending(f, OP_REPAIR, "000");
+    fixture_pass(f, SPAN_US);
+    fixture_answers(f, OP_EXTEND, "y.m");
+    fixture_node_state(f, 2, NODE_READY); /* its quarantine is over, on the same connection */
+    fixture_answers(f, OP_EXTEND, ".y.");
+    fixture_expect_pending(f, OP_REPAIR, "001");
+}
