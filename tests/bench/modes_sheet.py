@@ -90,5 +90,9 @@ def threads_section(rows):
                             "switches", "switches")
 
 
+def python_section(rows):
+    return compared_section(rows, "the other", "Against the other one, in the same run", "", "")
+
+
 SECTIONS = {9: permits_section, 10: readers_section, 11: elections_section, 12: uncontended_section,
-            14: threads_section}
+            14: threads_section, 15: python_section}

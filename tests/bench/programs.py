@@ -108,10 +108,10 @@ class Programs:
 class Peer:
     """A running peer; it warms up in the orders that it gets first."""
 
-    def __init__(self, name, words):
+    def __init__(self, name, words, environment=None):
         self.name, self.words, self.orders = name, words, 0
         self.process = launch(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              bufsize=1)
+                              bufsize=1, env=environment)
         ready = self.process.stdout.readline()
         if not ready.startswith("ready "):
             self.fail(f"does not begin: '{ready.strip()}'")
@@ -119,7 +119,7 @@ class Peer:
 
     def fail(self, why):
         self.process.kill()
-        raise Failed(f"{TITLES[self.name]} {why}: {self.process.stderr.read().strip()[-400:]}")
+        raise Failed(f"{TITLES.get(self.name, self.name)} {why}: {self.process.stderr.read().strip()[-400:]}")
 
     def run(self, in_flight, seconds):
         self.orders += 1

@@ -82,8 +82,8 @@ def read_options(words):
     parser.add_argument("--hold", type=amount(1, 3600), help="seconds for which they are held (default 40; quick 2)")
     parser.add_argument("--flood", type=numbers(1, 100_000), metavar="N,N,...",
                         help="acquires at once (default 100000; quick 10000)")
-    parser.add_argument("--before", metavar="BUILD", help="the build folder of another version, whose plain locks are "
-                        "compared with this one's in workload 12")
+    parser.add_argument("--before", metavar="BUILD", help="the build folder of another version, whose plain locks "
+                        "are compared with this one's in workload 12, and whose Python package in workload 15")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="without the locks of other projects")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench"),
                         help="folder of the results (default build/bench)")

@@ -14,6 +14,7 @@ import threading
 import time
 
 import contention
+import languages
 import modes
 from programs import TITLES, Failed, check_status, read_json
 from ratios import ratio, spread
@@ -413,4 +414,7 @@ WORKLOADS = {
     14: ("Threads", "So many threads share a client of the sync API, and each takes and gives back a lock of its own "
          "again and again, in turn with as many locks under way in one loop of the asynchronous API. A switch is a "
          "thread of the client's process that goes to sleep.", modes.by_threads),
+    15: ("Python", "So many threads or tasks of asyncio share a client of the Python package, and each takes and gives back "
+         "a lock of its own again and again, in turn with redis-py's own lock on one of the three servers; and where it "
+         "is given, with the package of another build.", languages.by_python),
 }

@@ -3,6 +3,8 @@
 """Tasks of asyncio that wait for locks: test_waiters.py PATH_TO_quorlock [TEST...]"""
 import asyncio
 import gc
+import os
+import threading
 
 import test_python
 from test_own_thread import threads_of_the_process
@@ -145,6 +147,49 @@ class Waiters(test_python.PythonCase):
                 self.assertTrue(lock.lost)
 
         asyncio.run(asyncio.wait_for(run(), LIMIT_S))
+
+    def test_a_loop_that_stands_still_keeps_no_other_one_waiting(self):
+        async def work():
+            for _ in range(20):
+                async with self.client.lock(self.key + ":other"):
+                    pass
+            done.append(True)
+
+        async def stand_still():
+            async with self.lock():
+                pass
+            thread = threading.Thread(target=asyncio.run, args=(work(),), daemon=True)
+            thread.start()
+            thread.join(LIMIT_S)
+
+        done = []
+        asyncio.run(stand_still())
+        self.assertEqual(done, [True])
+
+    def test_loops_and_clients_that_end_leave_no_descriptor(self):
+        async def use(client):
+            async with client.lock(self.key):
+                pass
+
+        async def use_and_close():
+            client = self.open()
+            await use(client)
+            client.close()
+            while descriptors() != before:
+                await asyncio.sleep(0.001)
+
+        def descriptors():
+            gc.collect()
+            return len(os.listdir("/proc/self/fd"))
+
+        asyncio.run(use(self.client))
+        wait_for(lambda: gc.collect() is not None and not self.client._events._readers)
+        before = descriptors()
+        for _ in range(5):
+            asyncio.run(use(self.client))
+        wait_for(lambda: descriptors() == before)
+        before = descriptors() + 3  # of the loop
+        asyncio.run(asyncio.wait_for(use_and_close(), LIMIT_S))
 
     def test_an_interpreter_that_ends_meanwhile_ends_well_and_releases(self):
         process = self.python(LEFT_OVER)
