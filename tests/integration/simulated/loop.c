@@ -6,14 +6,24 @@
 #include "fixture.h"
 #include "place.h"
 
-#define SEEDS 5u
+static uint64_t begun;
 
-static unsigned begun;
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *value = getenv(variable);
+
+    return value != NULL ? strtoull(value, NULL, 10) : otherwise;
+}
+
+static uint64_t seeds(void)
+{
+    return number_of("QUORLOCK_SIM_SEEDS", 5);
+}
 
 /* Each test runs with several seeds: see tests/README.md. */
 void fixture_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup)
 {
-    for (unsigned i = 0; i < SEEDS; i++) test_add(name, run, setup, fixture_teardown);
+    for (uint64_t i = 0; i < seeds(); i++) test_add(name, run, setup, fixture_teardown);
 }
 
 void fixture_needs_real_servers(void)
@@ -23,9 +33,7 @@ void fixture_needs_real_servers(void)
 
 struct event_base *host_loop_begin(void)
 {
-    const char *first = getenv("QUORLOCK_SIM_SEED");
-
-    place_begin((first != NULL ? strtoull(first, NULL, 10) : 1) + begun++ % SEEDS);
+    place_begin(number_of("QUORLOCK_SIM_SEED", 1) + begun++ % seeds());
     return NULL;
 }
 
