@@ -143,7 +143,10 @@ class client
     /* set_credentials - for later logins at nodes whose address has neither. */
     void set_credentials(const std::string &user, const std::string &password, errors to = {})
     {
-        to(quorlock_sync_client_set_credentials(get(), user.c_str(), password.c_str()), "");
+        quorlock_error error{};
+        const int status = quorlock_sync_client_set_credentials(get(), user.c_str(), password.c_str(), &error);
+
+        to(status, error.text);
     }
     /*
      * inspect    - run look(const quorlock_inspect_report &) in this thread

@@ -76,7 +76,7 @@ QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 
 /* quorlock_sync_client_set_credentials - do as quorlock_client_set_credentials. */
 QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *user,
-                                                      const char *password);
+                                                      const char *password, struct quorlock_error *error);
 
 /* quorlock_sync_client_lost_margin_max_ms - do as quorlock_client_lost_margin_max_ms. */
 QUORLOCK_API uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *client, uint32_t lease_ms,
@@ -106,7 +106,8 @@ QUORLOCK_API int quorlock_sync_lock_acquire_for(quorlock_sync_lock *lock, uint32
                                                 struct quorlock_sync_result *result);
 
 /* quorlock_sync_lock_set_wait_ms - do as quorlock_lock_set_wait_ms. */
-QUORLOCK_API int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms);
+QUORLOCK_API int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms,
+                                                struct quorlock_error *error);
 
 /* quorlock_sync_lock_adopt, _detach - do as the functions without "sync", likewise. detach writes token, fence and
  * valid_ms to result, which must not be NULL. */

@@ -81,6 +81,16 @@ static void on_acquired(quorlock_lock *lock, const struct quorlock_result *resul
     sync_done(job);
 }
 
+/* end_with - end the job with what a call of the client returned. */
+static void end_with(struct job *job, int status)
+{
+    if (status == 0) {
+        sync_done(job);
+    } else {
+        sync_fail(job, status);
+    }
+}
+
 /* acquire_or_adopt - acquire the lock; adopt it, if there is a token. */
 static void acquire_or_adopt(struct job *job, const char *token)
 {
@@ -142,8 +152,9 @@ struct wait_job {
 
 static void run_set_wait(struct job *job)
 {
-    job->result.status = quorlock_lock_set_wait_ms(job->lock->lock, CONTAINER_OF(job, struct wait_job, job)->wait_ms);
-    sync_done(job);
+    int status = quorlock_lock_set_wait_ms(job->lock->lock, CONTAINER_OF(job, struct wait_job, job)->wait_ms);
+
+    end_with(job, status);
 }
 
 static void run_release(struct job *job)
@@ -287,8 +298,7 @@ static void run_set_credentials(struct job *job)
 {
     const struct credentials_job *call = CONTAINER_OF(job, struct credentials_job, job);
 
-    job->result.status = quorlock_client_set_credentials(job->sync->client, call->user, call->password);
-    sync_done(job);
+    end_with(job, quorlock_client_set_credentials(job->sync->client, call->user, call->password));
 }
 
 static void sync_on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
@@ -679,11 +689,11 @@ int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms, struc
     return call(&extend.job, result);
 }
 
-int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms)
+int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms, struct quorlock_error *error)
 {
     struct wait_job wait = {.job = {.run = run_set_wait, .lock = lock}, .wait_ms = wait_ms};
 
-    return call(&wait.job, NULL);
+    return caller_report(error, call(&wait.job, NULL), wait.job.result.text);
 }
 
 int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result)
@@ -838,12 +848,13 @@ uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *sync, uin
     return call.most_ms;
 }
 
-int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *user, const char *password)
+int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *user, const char *password,
+                                         struct quorlock_error *error)
 {
     struct credentials_job call = {
         .job = {.run = run_set_credentials, .sync = sync}, .user = user, .password = password};
 
-    return sync_do_anywhere(&call.job);
+    return caller_report(error, sync_do_anywhere(&call.job), call.job.result.text);
 }
 
 int quorlock_sync_client_statistics(quorlock_sync_client *sync, quorlock_sync_statistics_cb cb, void *arg)

@@ -173,14 +173,14 @@ SERVERS_TEST(a_sync_holder_logs_in_with_the_latest_credentials)
     assert_int_equal(quorlock_sync_client_new(&sync_client, &fixture.options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, "default", "wrong"), 0);
+    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, "default", "wrong", NULL), 0);
     for (int i = 0; i < 3; i++) {
         server_do(SERVER(i), "CONFIG SET requirepass secret");
         SERVER(i)->password = "secret";
         server_do(SERVER(i), "CLIENT KILL TYPE normal SKIPME yes");
     }
     assert_int_not_equal(quorlock_sync_lock_extend(lock, 0, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, NULL, "secret"), 0);
+    assert_int_equal(quorlock_sync_client_set_credentials(sync_client, NULL, "secret", NULL), 0);
     while (quorlock_sync_lock_extend(lock, 0, NULL) != QUORLOCK_OK) {
         assert_true(clock_us() < until_us);
         usleep(10000);

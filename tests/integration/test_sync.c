@@ -153,20 +153,22 @@ BLOCKING_TEST(sets_how_long_the_next_acquire_waits)
     const struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
     struct quorlock_sync_result result = {.size = sizeof(result)};
     quorlock_sync_lock *holder, *lock;
+    struct quorlock_error error;
     const char *key = "key";
 
     assert_int_equal(quorlock_sync_lock_new(&holder, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
     assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_OK);
-    assert_int_equal(quorlock_sync_lock_set_wait_ms(holder, 1), QUORLOCK_ERR_STATE);
-    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, QUORLOCK_TRY_ONCE), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(holder, 1, &error), QUORLOCK_ERR_STATE);
+    assert_true(error.status == QUORLOCK_ERR_STATE && strstr(error.text, "held") != NULL);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, QUORLOCK_TRY_ONCE, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_ERR_HELD);
-    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, BOUND_MS), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, BOUND_MS, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_acquire(lock, &result), QUORLOCK_ERR_HELD);
     assert_true(result.elapsed_ms >= BOUND_MS);
-    assert_int_equal(quorlock_sync_lock_set_wait_ms(NULL, 1), QUORLOCK_ERR_INVAL);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(NULL, 1, NULL), QUORLOCK_ERR_INVAL);
     quorlock_sync_lock_free(holder);
-    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, 0), QUORLOCK_OK);
+    assert_int_equal(quorlock_sync_lock_set_wait_ms(lock, 0, NULL), QUORLOCK_OK);
     assert_int_equal(quorlock_sync_lock_acquire(lock, NULL), QUORLOCK_OK);
     quorlock_sync_lock_free(lock);
 }

@@ -48,7 +48,7 @@ class Credentials(test_python.PythonCase):
         client = quorlock.Client(f"redis://app:x@{SERVERS[0]}")
         with self.assertRaises(Invalid) as caught:
             client.set_credentials("app", self.NEW)
-        self.assertIn("of its own", str(caught.exception))
+        self.assertIn("in its address", str(caught.exception))
         client.close()
         with self.assertRaises(Closed):
             client.set_credentials()

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 POLICIES = {"majority": 0, "all": 1}
 DIALECTS = {"plain": 0, "redisson": 1}
 GUARDS = {"off": 1, "connection": 2, "strict": 3}
-SET_REFUSED = {INVAL: "each address of a node has a user or a password of its own",
-               STATE: "the client has a password_file or credentials, which give user and password"}
+SET_REFUSED = "the client has a password_file or credentials, which give user and password"
 CLOSE_LIMIT_S = 60  # then close() gives up, if calls in other threads do not end
 METRICS_SIZE = 4096
 
@@ -216,10 +215,11 @@ class Client(Connection):
         """Set user and password for later logins at nodes whose address has neither. Open connections stay open."""
         given = {name: None if text is None else encode(text, name, secret=True)
                  for name, text in (("user", user), ("password", password))}
+        found = _library.Error()
         with self._call() as handle:
-            status = library.quorlock_sync_client_set_credentials(handle, given["user"], given["password"])
+            status = library.quorlock_sync_client_set_credentials(handle, given["user"], given["password"], found)
         if status != OK:
-            raise error(status, SET_REFUSED.get(status, _library.status_text(status)))
+            raise error(status, SET_REFUSED if status == STATE else found.text.decode(errors="replace"))
         self._options.user, self._options.password = given["user"], given["password"]  # for a child of fork()
 
     def lock(self, *keys: Text, **options: "Unpack[LockOptions]") -> Lock:

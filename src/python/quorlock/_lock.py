@@ -433,9 +433,8 @@ class Lock(Handle):
         """Set how long the handle waits; None: as its options say."""
         wanted_ms = self._usual_wait_ms if wait_ms is None else wait_ms
         if wanted_ms != self._wait_ms:
-            status = int(library.quorlock_sync_lock_set_wait_ms(self._handle, wanted_ms))
-            if status != OK:
-                self._check(status, f"{_library.status_text(status)}: the lock is held, or another thread uses it".encode())
+            found = _library.Error()
+            self._check(library.quorlock_sync_lock_set_wait_ms(self._handle, wanted_ms, found), found.text)
             self._wait_ms = wanted_ms
 
     def _forget_loss(self) -> Optional[str]:
