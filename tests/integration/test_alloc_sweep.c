@@ -84,7 +84,7 @@ static void on_listing(int status, const struct quorlock_list_report *listing, v
     *(int *)arg += listing->more == 0;
 }
 
-static void lists(quorlock_client *client)
+static void lists(quorlock_client *client, const char *key, bool for_good)
 {
     int calls = 0;
 
@@ -202,16 +202,31 @@ static void stands_and_observes(quorlock_client *client, const char *name, bool 
     quorlock_observer_free(observer);
 }
 
+/* What happens in a life. */
+typedef void life(quorlock_client *client, const char *key, bool for_good);
+
+static void locks_and_leads(quorlock_client *client, const char *key, bool for_good)
+{
+    struct quorlock_lock_options options = *LEASE(400);
+    quorlock_lock *lock = try_new(client, &key, 1, &options);
+
+    if (lock != NULL) hold_and_release(lock);
+    reenters_and_waits(client, key, options);
+    holds_with_others(client, key, options);
+    inspect_and_break(client, key);
+    inspects_what_is_taken(client);
+    waits_in_vain(client, &options);
+    stands_and_observes(client, key, for_good);
+    if (key[strlen(key) - 3] % 2 == 0) quorlock_lock_free(lock); /* close frees it as well */
+}
+
 /* One whole life in which that allocation fails, and where `for_good` all after it; true where none failed. */
-static bool live(long fail_at, bool for_good)
+static bool live(life *lives, long fail_at, bool for_good)
 {
     static struct counted counted; /* outlives a failed assertion, as the client does */
     const struct alloc_hooks allocator = counted_hooks(&counted);
-    struct quorlock_lock_options options = *LEASE(400);
     char key[64];
-    const char *const keys[1] = {key};
     quorlock_client *client = NULL;
-    quorlock_lock *lock = NULL;
     int status;
 
     counted = (struct counted){.until_failure = fail_at - 1, .for_good = for_good};
@@ -230,21 +245,13 @@ static bool live(long fail_at, bool for_good)
         return false;
     }
     fixture_adopt(client);
-    if (started(quorlock_lock_new(&lock, client, keys, 1, &options))) hold_and_release(lock);
-    reenters_and_waits(client, key, options);
-    holds_with_others(client, key, options);
-    inspect_and_break(client, key);
-    inspects_what_is_taken(client);
-    lists(client);
-    waits_in_vain(client, &options);
-    stands_and_observes(client, key, for_good);
-    if (fail_at % 2 == 0) quorlock_lock_free(lock); /* close frees it as well */
+    lives(client, key, for_good);
     fixture_close(client);
     assert_int_equal(counted.out, 0);
     return counted.until_failure > 0;
 }
 
-static void sweep(bool for_good)
+static void sweep(life *lives, bool for_good)
 {
     long at = 1;
 
@@ -254,7 +261,7 @@ static void sweep(bool for_good)
         server_do(SERVER(i), "SET p:quorlock:permits:permits 2");
         server_do(SERVER(i), "SET p:quorlock:slot:1:permits peer");
     }
-    while (at < SWEEP_MAX && !live(at, for_good)) at++;
+    while (at < SWEEP_MAX && !live(lives, at, for_good)) at++;
     print_message("%ld allocations failed\n", at - 1);
     assert_true(at < SWEEP_MAX);
     /* A sweep over no allocation proves nothing. */
@@ -263,10 +270,17 @@ static void sweep(bool for_good)
 
 SERVERS_TEST(one_allocation_fails)
 {
-    sweep(false);
+    sweep(locks_and_leads, false);
 }
 
 SERVERS_TEST(memory_ends_for_good)
 {
-    sweep(true);
+    sweep(locks_and_leads, true);
+}
+
+SERVERS_TEST(one_allocation_of_a_listing_fails)
+{
+    fixture_needs_real_servers();
+    sweep(lists, false);
+    sweep(lists, true);
 }
