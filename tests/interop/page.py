@@ -18,7 +18,7 @@ import servers
 import steps
 import table as locks
 
-REGISTRIES = {"python": "PyPI", "node": "npm"}
+REGISTRIES = {"python": "PyPI", "node": "npm", "java": "Maven"}
 UPDATE = "tests/interop/page.py . build --update"
 
 
@@ -51,6 +51,16 @@ def quorum():
     return "".join(map(peer_entry, locks.PEERS)) + "".join(lock_entry(lock) for lock in locks.LOCKS if lock.servers == "quorum")
 
 
+def waking():
+    """What to write in a shell, for each lock whose waiters sleep."""
+    made = ""
+    for lock in filter(lambda lock: lock.wake, locks.LOCKS):
+        commands = "\n".join(f"redis-cli -h HOST {command}" for command in lock.wake)
+        text = f"quorlock run {' '.join(lock.options)} job -- CMD; status=$?\n{commands}\nexit $status\n".replace("-", "\\-")
+        made += f".TP\n.B {roff(lock.name)}\n.nf\n{text}.fi\n"
+    return made
+
+
 def all_steps():
     return roff("; ".join(steps.STEPS) + ".") + "\n"
 
@@ -72,7 +82,7 @@ def miniredis():
 
 
 PAGES = {
-    "quorlock-interop.7": {"one server": one_server, "quorum": quorum},
+    "quorlock-interop.7": {"one server": one_server, "quorum": quorum, "waking": waking},
     "quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
                            "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
 }
