@@ -292,9 +292,10 @@ enum quorlock_quarantine {
     QUORLOCK_QUARANTINE_NONE = 0,
     QUORLOCK_QUARANTINE_UNKNOWN,     /* its guard was written by another version */
     QUORLOCK_QUARANTINE_FIRST,       /* it had no guard; quorlock_client_bootstrap can end it */
-    QUORLOCK_QUARANTINE_RESTART,     /* it restarted, or was promoted */
+    QUORLOCK_QUARANTINE_RESTART,     /* it restarted */
     QUORLOCK_QUARANTINE_RECONFIGURE, /* a reconfiguration wrote its guard anew */
-    QUORLOCK_QUARANTINE_CLIENT /* a client with a longer max lease was refused; quorlock_client_bootstrap can end it */
+    QUORLOCK_QUARANTINE_CLIENT, /* a client with a longer max lease was refused; quorlock_client_bootstrap can end it */
+    QUORLOCK_QUARANTINE_REPLICATION, /* it was promoted, or its replicas were away or came back */
 };
 
 /* What a node has at a key. */

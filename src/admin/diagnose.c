@@ -334,11 +334,19 @@ static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *d
 
     if (guard->quarantine_ms <= 0) return;
     length_text(left, sizeof(left), guard->quarantine_ms);
+    if (guard->stale && guard->cause == QUARANTINE_REPLICATION) {
+        diagnose_add(
+            diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node,
+            "none is needed: it ends by itself; CONFIG SET repl-backlog-ttl 0, if replicas come and go",
+            "its replication id changed since a client last saw it, so its votes may be ignored for %s from the "
+            "next contact on: " QUARANTINE_ID_CHANGES,
+            left);
+        return;
+    }
     if (guard->stale && guard->cause == QUARANTINE_RESTART) {
         diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node, remedy,
-                     "it was restarted or promoted, or got its first replica, since a client last saw it: its votes "
-                     "will be ignored "
-                     "for %s from the next contact on, because it may have lost its locks",
+                     "it was restarted since a client last saw it: its votes will be ignored for %s from the next "
+                     "contact on, because it may have lost its locks",
                      left);
         return;
     }

@@ -367,7 +367,7 @@ _Static_assert((int)QUORLOCK_BREAK_ERROR == (int)QUORLOCK_INSPECT_ERROR, "states
 _Static_assert((int)QUORLOCK_BREAK_FREE == (int)QUORLOCK_INSPECT_FREE, "states of keys");
 _Static_assert((int)QUORLOCK_BREAK_HELD == (int)QUORLOCK_INSPECT_HELD, "states of keys");
 _Static_assert((int)QUORLOCK_BREAK_FOREIGN == (int)QUORLOCK_INSPECT_FOREIGN, "states of keys");
-_Static_assert((int)QUORLOCK_QUARANTINE_CLIENT == (int)QUARANTINE_CLIENT, "causes of quarantines");
+_Static_assert((int)QUORLOCK_QUARANTINE_REPLICATION == (int)QUARANTINE_REPLICATION, "causes of quarantines");
 
 /* explain_quarantine - describe a quarantine. It needs the answers of all nodes: what one guard means depends on the
  * others. */

@@ -36,9 +36,10 @@ enum quarantine_cause {
     QUARANTINE_NONE = 0,
     QUARANTINE_UNKNOWN,     /* the guard was written by another version */
     QUARANTINE_FIRST,       /* there was no guard when a client connected */
-    QUARANTINE_RESTART,     /* the server process, or its role, is not the one that the guard names */
+    QUARANTINE_RESTART,     /* the server process is not the one that the guard names */
     QUARANTINE_RECONFIGURE, /* bootstrap replaced an existing guard */
     QUARANTINE_CLIENT,      /* a client with a longer max_lease than the guard's was refused */
+    QUARANTINE_REPLICATION, /* the server process is the one that the guard names, its replication id is not */
 };
 
 /*

@@ -110,7 +110,9 @@ static void read_quarantine(struct examine_facts *facts, const struct guard_text
     if (till_ms > now_ms && text->longest_ms >= most_ms) most_ms = (uint64_t)text->longest_ms + 1;
     if (guard->stale || till_ms > now_ms + most_ms) till_ms = now_ms + most_ms;
     if (wanted_till_ms > now_ms + text->wanted_ms + 1) wanted_till_ms = now_ms + text->wanted_ms + 1;
-    guard->cause = guard->stale ? QUARANTINE_RESTART : text->cause;
+    guard->cause = !guard->stale                              ? text->cause
+                   : strcmp(facts->run_id, text->run_id) == 0 ? QUARANTINE_REPLICATION
+                                                              : QUARANTINE_RESTART;
     guard->first_ms = guard->stale ? 0 : guard_text_first_ms(text, now_ms);
     guard->until_ms = till_ms;
     if (wanted_till_ms > till_ms) {

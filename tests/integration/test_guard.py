@@ -9,7 +9,7 @@ import time
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
-from command_case import SERVERS
+from command_case import SERVERS, wait_for
 from guard_case import GUARD, LEASE, LONG, LONG_MS, SHORT, SHORT_S, GuardCase, guards
 
 
@@ -154,6 +154,89 @@ class Restart(GuardCase):
             self.assertIn(f"{SERVERS[0]} is quarantined, its votes are ignored", self.quorlock("watch", "--once", *options, self.key)[1])
         # Looking changes nothing.
         self.assertEqual(guards(), before)
+
+
+class Replicas(GuardCase):
+    """Nodes with replicas. Two of the three are up, so each has a say."""
+
+    def setUp(self):
+        super().setUp()
+        # Nodes that never had a replica.
+        for server in SERVERS:
+            server.restart(True)
+        SERVERS[2].kill()
+        self.nodes = SERVERS[:2]
+        self.configure("repl-diskless-sync-delay", 0)
+
+    def bootstrap(self, *options):
+        self.environment["QUORLOCK_NODES"] = ",".join(map(str, self.nodes))
+        super().bootstrap(*options)
+
+    def configure(self, *setting):
+        for server in self.nodes:
+            server.ask("CONFIG", "SET", *setting)
+
+    def replica_of(self, server):
+        replica = command_case.Server(self.folder, len(os.listdir(self.folder)), "--replicaof", server.host, server.port)
+        self.addCleanup(replica.kill)
+        wait_for(lambda: b"master_link_status:up" in replica.ask("INFO", "replication"))
+        return replica
+
+    def ids(self):
+        return [re.search(rb"master_replid:(\w+)", server.ask("INFO", "replication"))[1] for server in self.nodes]
+
+    def test_those_that_come_or_were_away_stop_nobody(self):
+        # As long as a max lease, so that what a role that flipped may have forgotten has ended.
+        self.configure("repl-backlog-ttl", SHORT_S)
+        self.bootstrap("--max-lease", SHORT)
+        before = self.ids()
+        replicas = [self.replica_of(server) for server in self.nodes]
+        came = self.ids()
+        self.assertTrue(set(before).isdisjoint(came))
+        self.assertEqual(self.run_once()[0], 0)
+        for replica in replicas:
+            replica.kill()
+        wait_for(lambda: set(came).isdisjoint(self.ids()))
+        self.assertEqual(self.run_once()[0], 0)
+        # No quarantine was written and waited out.
+        self.assertEqual([server.ask("GET", GUARD).split(b"|")[10] for server in self.nodes], [b"none"] * 2)
+
+    def test_where_the_setting_is_too_short_the_reason_is_told(self):
+        self.bootstrap("--max-lease", LONG)
+        self.configure("repl-backlog-ttl", LONG_MS // 1000 - 1)
+        for server in self.nodes:
+            self.replica_of(server)
+        self.assertIn("its replication id changed", self.quorlock("doctor")[1])
+        status, _, err = self.run_once()
+        self.assertEqual(status, 69, err)
+        self.assertIn("its replication id changed: it was promoted and may have lost its memory, or its replicas were", err)
+        # Where replicas' memory is kept for ever, the id stays.
+        self.configure("repl-backlog-ttl", 0)
+
+    def test_who_may_not_ask_for_the_setting_waits(self):
+        self.bootstrap("--max-lease", SHORT)
+        for server in self.nodes:
+            self.replica_of(server)
+            server.ask("ACL", "SETUSER", "default", "-config")
+            self.addCleanup(server.restart, True)
+        status, _, err = self.run_once()
+        self.assertEqual(status, 69, err)
+        self.assertIn("its replication id changed", err)
+
+    def test_a_role_that_flipped_is_quarantined(self):
+        self.configure("repl-backlog-ttl", 0)
+        self.bootstrap("--max-lease", LONG)
+        for server in self.nodes:
+            older = self.replica_of(server)
+            older.ask("REPLICAOF", "NO", "ONE")
+            server.ask("REPLICAOF", older.host, older.port)
+            wait_for(lambda: b"master_link_status:up" in server.ask("INFO", "replication"))
+            server.ask("REPLICAOF", "NO", "ONE")
+            older.ask("REPLICAOF", server.host, server.port)
+            wait_for(lambda: b"master_link_status:up" in older.ask("INFO", "replication"))
+        status, _, err = self.run_once()
+        self.assertEqual(status, 69, err)
+        self.assertIn("its replication id changed", err)
 
 
 class Setup(GuardCase):

@@ -162,7 +162,7 @@ SERVER_TEST(test_role_flip)
     server_do(server, "REPLICAOF NO ONE");
     probe = begin(SHORT_MS, NODE_QUARANTINED);
     assert_string_equal(node_run_id(before->node), node_run_id(probe->node));
-    assert_contains(probe->why, "it restarted and may have lost its memory");
+    assert_contains(probe->why, "its replication id changed: it was promoted and may have lost its memory");
     /* The server tells a connection from before that the new one has written the guard. */
     probe_await(before, NODE_QUARANTINED);
     assert_int_equal(before->generation, 2);

@@ -59,6 +59,7 @@ static const struct control controls[] = {
     {"no-guard", "4.1", {"script-guard-same-run"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"push-ignored", "4.9", {"push-ignored"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"told-is-a-verdict", "3.11", {"told-is-a-verdict"}, BIAS_FLOOD, I11_OWN_LOAD, 1, 400},
+    {"flip-unseen", "4.15", {"script-flip-unseen"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes", "4.3", {"quarantined-votes"}, BIAS_LOSS, I1_EXCLUSION, 1, 2000},
     {"quarantined-votes-i7", "4.3", {"quarantined-votes"}, BIAS_LOSS, I7_FOREIGN_VOTE, 1, 2000},
     {"twins-unseen", "4.8", {"twins-vote"}, BIAS_TWINS, I1_EXCLUSION, 1, 2000},

@@ -93,7 +93,7 @@ static const struct reply_item mixed_items[] = {{.type = REPLY_ARRAY, .offset = 
                                                 {.type = REPLY_NIL},
                                                 {.type = REPLY_PUSH, .offset = 2},
                                                 {.type = REPLY_PUSH, .offset = 2},
-                                                {.type = REPLY_MAP},
+                                                {.type = REPLY_MAP, .offset = 6},
                                                 {.type = REPLY_ARRAY, .offset = 2},
                                                 {.type = REPLY_STATUS, .text = "end"}};
 
@@ -104,7 +104,7 @@ static size_t expect_mixed(struct dialect_fixture *f, size_t n)
 
         assert_true(n < LENGTH(mixed_items));
         assert_int_equal(f->reply->self.type, item->type);
-        /* Of an array it is the number of elements. */
+        /* Of an array or a map it is the number of elements. */
         assert_int_equal(f->reply->n_elements, item->offset);
         for (size_t i = 0; n == 12 && i < 8; i++) {
             assert_int_equal(f->reply->elements[i].type, REPLY_INTEGER);

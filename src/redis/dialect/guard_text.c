@@ -18,8 +18,13 @@
 
 /* As the scripts write them. */
 static const char *const causes[] = {
-    [QUARANTINE_NONE] = "none",       [QUARANTINE_UNKNOWN] = "unknown",         [QUARANTINE_FIRST] = "first",
-    [QUARANTINE_RESTART] = "restart", [QUARANTINE_RECONFIGURE] = "reconfigure", [QUARANTINE_CLIENT] = "client",
+    [QUARANTINE_NONE] = "none",
+    [QUARANTINE_UNKNOWN] = "unknown",
+    [QUARANTINE_FIRST] = "first",
+    [QUARANTINE_RESTART] = "restart",
+    [QUARANTINE_RECONFIGURE] = "reconfigure",
+    [QUARANTINE_CLIENT] = "client",
+    [QUARANTINE_REPLICATION] = "replication",
 };
 
 bool guard_text_number(const char *text, uint64_t *ret)
@@ -182,6 +187,7 @@ void quarantine_describe(char *ret, size_t size, enum quarantine_cause cause, ui
     }
     if (cause == QUARANTINE_FIRST) why = describe_first(set);
     if (cause == QUARANTINE_RESTART) why = "it restarted and may have lost its memory";
+    if (cause == QUARANTINE_REPLICATION) why = "its replication id changed: " QUARANTINE_ID_CHANGES;
     if (cause == QUARANTINE_RECONFIGURE)
         why = "set up anew by 'quorlock bootstrap --reconfigure': leases from before it may be held";
     snprintf(ret, size, "%s", why);

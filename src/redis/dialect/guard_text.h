@@ -11,6 +11,11 @@
 #define GUARD_ID_SIZE  64
 #define GUARD_SET_SIZE 128
 
+/* Rule 4.15. The remedy is for the second. */
+#define QUARANTINE_ID_CHANGES                                                                                          \
+    "it was promoted and may have lost its memory, or its replicas were away for longer than its setting "             \
+    "repl-backlog-ttl or came back; where that is 0, the id stays"
+
 struct guard_text {
     uint32_t n_nodes, max_lease_ms;
     uint32_t longest_ms; /* the longest max_lease that the quarantine until till_ms covers */

@@ -318,7 +318,7 @@ static enum reply_result next_value(struct reply_parser *parser, struct reply_it
     return take_header(parser, item, item->integer);
 }
 
-/* The lists in a push become part of it; a map is only passed over. */
+/* The lists in a push become part of it. Those in a map are passed over, and so is what has no room. */
 static enum reply_result put_value(struct reply_parser *parser, const struct reply_item *item, bool is_first)
 {
     struct reply *reply = &parser->reply;
@@ -330,8 +330,9 @@ static enum reply_result put_value(struct reply_parser *parser, const struct rep
         return REPLY_READY;
     }
     if (item->type >= REPLY_ARRAY && type == REPLY_ARRAY) return reply_refuse(parser, "a reply nested too deep");
-    if (type == REPLY_MAP || item->type >= REPLY_ARRAY) return REPLY_READY;
-    if (reply->n_elements == REPLY_ELEMENTS_MAX) return reply_refuse(parser, "an array of too many elements");
+    if (item->type >= REPLY_ARRAY) return REPLY_READY;
+    if (reply->n_elements == REPLY_ELEMENTS_MAX)
+        return type == REPLY_MAP ? REPLY_READY : reply_refuse(parser, "an array of too many elements");
     reply->elements[reply->n_elements++] = *item;
     return REPLY_READY;
 }

@@ -5,7 +5,7 @@
  * All replies are read into one that is reused, so a reply costs no allocation, and the few that most requests of a
  * lock get are read without a look at the others. Each of our commands is answered with one value or a short flat
  * array. Anything larger or deeper is refused before it costs memory, whatever length the server announces. Of RESP3 it
- * knows what a server sends after HELLO 3: null, pushes, and the map that answers HELLO, whose contents nobody needs.
+ * knows what a server sends after HELLO 3: null, pushes, and maps, of which the first few plain values are kept.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define REPLY_ELEMENTS_MAX 8
 #define REPLY_BYTES_MAX    ((size_t)1 << 18) /* the longest reply, in bytes on the wire */
 
-/* A MAP has no elements here. From ARRAY on a value has others in it. */
+/* From ARRAY on a value has others in it. */
 enum reply_type {
     REPLY_NIL,
     REPLY_STATUS,
@@ -40,7 +40,7 @@ struct reply_item {
 
 struct reply {
     struct reply_item self;
-    size_t n_elements; /* of an ARRAY, or a PUSH with the lists in it */
+    size_t n_elements; /* of an ARRAY, a PUSH with the lists in it, or the first plain ones of a MAP: name, value ... */
     struct reply_item elements[REPLY_ELEMENTS_MAX];
 };
 

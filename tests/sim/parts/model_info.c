@@ -129,9 +129,10 @@ static void persistence(struct out *out, const struct model *model)
 static void replication(struct out *out, const struct model *model)
 {
     const struct model_manners *manners = &model->manners;
-    char replid[ID_LENGTH + 1];
+    char replid[ID_LENGTH + 1], former[ID_LENGTH + 1] = "0000000000000000000000000000000000000000";
 
     id_text(2, manners->replid, replid);
+    if (manners->former_replid != 0) id_text(2, manners->former_replid, former);
     add(out, "# Replication\r\nrole:%s\r\n", manners->replica ? "slave" : "master");
     if (manners->replica) {
         add(out,
@@ -141,10 +142,10 @@ static void replication(struct out *out, const struct model *model)
     }
     add(out,
         "connected_slaves:0\r\nmaster_failover_state:no-failover\r\nmaster_replid:%s\r\n"
-        "master_replid2:0000000000000000000000000000000000000000\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1\r\n"
+        "master_replid2:%s\r\nmaster_repl_offset:0\r\nsecond_repl_offset:%d\r\n"
         "repl_backlog_active:0\r\nrepl_backlog_size:1048576\r\nrepl_backlog_first_byte_offset:0\r\n"
         "repl_backlog_histlen:0\r\n",
-        replid);
+        replid, former, manners->former_replid != 0 ? 1 : -1);
 }
 
 void run_info(struct call *call)
@@ -172,11 +173,15 @@ void run_info(struct call *call)
 
 void run_config_get(struct call *call)
 {
+    char ttl[12];
     const struct {
         const char *name, *value;
-    } known[] = {
-        {"appendfsync", "everysec"}, {"maxmemory", maxmemory(call->model)}, {"maxmemory-policy", policy(call->model)}};
+    } known[] = {{"appendfsync", "everysec"},
+                 {"maxmemory", maxmemory(call->model)},
+                 {"maxmemory-policy", policy(call->model)},
+                 {"repl-backlog-ttl", ttl}};
 
+    (void)snprintf(ttl, sizeof(ttl), "%u", (unsigned)call->model->manners.backlog_ttl_s);
     if (call->n_words != 3) model_panic("CONFIG GET, but of one name", "", 0);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (!word_is(&call->words[2], known[i].name)) continue;

@@ -6,7 +6,8 @@
 --   how          what is known of leases longer than max_lease that are older than the guard: 'declared': there are
 --                none; 'found': nothing is known
 --   made         since when no longer lease was granted here, in ms of this server's clock
---   cause        of the quarantine: none, first (contact), restart, reconfigure, unknown (from format 1)
+--   cause        of the quarantine: none, first (contact), restart, replication (only master_replid changed),
+--                reconfigure, unknown (from format 1)
 --   wanted       the max_lease of a client that was refused and may have such leases, in ms; 0: none
 --   wanted_till  when its last lease has ended, in ms of this server's clock
 -- Format 1 ends behind till, or behind longest if that is more than max_lease.
@@ -61,6 +62,14 @@ end
 local function guard_write(g)
   return string.format('2|%s|%s|%.0f|%s|%s|%.0f|%.0f|%s|%.0f|%s|%.0f|%.0f', g.n, g.set, g.lease, g.run, g.replid,
     g.till, g.longest, g.how, g.made, g.cause, g.wanted, g.wanted_till)
+end
+
+-- guard_no_trace - return whether this master shows no trace of a change of role; false if it may not be asked. A server
+-- that becomes a master keeps its former replication id in master_replid2, until it has had no replica for
+-- repl-backlog-ttl. Rule 4.15.
+local function guard_no_trace()
+  local former = info('replication', 'master_replid2') or ''
+  return info('replication', 'role') == 'master' and string.find(former, '^0+$') ~= nil
 end
 
 -- guard_now - return an error or nil; the guard, nil if there is none or no guard; its text, or false; the clock in ms;
