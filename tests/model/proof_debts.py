@@ -2,10 +2,7 @@
 """I14 for proof.py: a key of an attempt that ended stays only while its release is owed."""
 from typing import Any
 
-import z3  # type: ignore[import]
-from z3 import And, If, Implies, Not, Or
-
-from proof_terms import Protocol, State, put, step
+from proof_terms import And, If, Implies, Not, Or, Protocol, State, put, step, z3
 
 
 class Debts(Protocol):
@@ -116,7 +113,7 @@ class Debts(Protocol):
             "late_repair": put(s.late_repair, p, Or(s.late_repair(p), And(left, s.repaired(p)))),
             "owed": put(s.owed, p, And(s.owed(p), Not(lost)))}
 
-    @step("2.6", "A late request is executed for {p}: the key stands.", p="Pair")
+    @step("2.6 core/debt.c:debt_on_connection_ended", "A late request is executed for {p}: the key stands.", p="Pair")
     def comes(self, s: State, p: Any) -> Any:
         in_time = Or(s.now() <= s.until(p), self.out("CLOSED_IN_ORDER"))
         return And(in_time, Or(s.late(p), s.late_repair(p))), {

@@ -2,10 +2,7 @@
 """I2, I3 and I4 for proof.py: fencing tokens, with counters that are kept, or lost and lifted by the floor."""
 from typing import Any
 
-import z3  # type: ignore[import]
-from z3 import And, If, Implies, Not, Or
-
-from proof_terms import Nodes, State, World, later, put, step
+from proof_terms import And, If, Implies, Nodes, Not, Or, State, World, later, put, step, z3
 
 
 class Fence(Nodes):
@@ -164,7 +161,7 @@ class Fence(Nodes):
         return And(s.granted(t), s.present(a), Implies(keeps, free)), {
             "counter": put(s.counter, a, later(s.counter(a), s.token(t))), "key": put(s.key, t, a, keeps)}
 
-    @step("2.4", "The key of attempt {t} is gone at {a}.", t="Token", a="Life")
+    @step("2.4 core/validity.c:validity_of_vote", "The key of attempt {t} is gone at {a}.", t="Token", a="Life")
     def expire(self, s: State, t: Any, a: Any) -> Any:
         return s.key(t, a), {"key": put(s.key, t, a, False)}
 

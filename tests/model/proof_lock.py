@@ -2,10 +2,7 @@
 """I1, I12 and I13 for proof.py: who may hold, and what nodes, clients and time may do to that."""
 from typing import Any
 
-import z3  # type: ignore[import]
-from z3 import And, If, Implies, Not, Or
-
-from proof_terms import Nodes, State, World, later, put, step
+from proof_terms import And, If, Implies, Nodes, Not, Or, State, World, later, put, step, z3
 
 class Lock(Nodes):
     """Attempts that conflict never hold at once. What conflicts is left open: any two attempts (I1), two for one slot of
@@ -163,7 +160,7 @@ class Lock(Nodes):
         old, fresh = And(s.born(a) > 0, sent < s.born(a)), sent >= s.born(a)
         asked_here = Or(s.votes(a), And(self.out("OLD_CONNECTIONS"), old),
                         And(self.out("QUARANTINED_VOTES", "GUARD_AT_CONNECT"), fresh))
-        runs = Or(asked_here, And(self.out("LATE_SET"), old))
+        runs = Or(asked_here, self.out("LATE_SET"))
         guard = And(s.begun(t), s.present(a), runs, self.free(s, t, a), s.began(t) <= sent,
                     Or(sent <= s.now(), self.out("TIME_OF_ANSWER")))
         wanted = And(asked_here, Or(And(s.asks(t), Not(s.known(t))), s.held(t)))
