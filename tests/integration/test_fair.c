@@ -201,6 +201,25 @@ CLIENT_TEST(an_attempt_that_fails_at_other_nodes_keeps_its_place)
     await_queue("one", 0);
 }
 
+static bool has_queue_with_prefix(void *arg)
+{
+    (void)arg;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (server_keys(SERVER(i), "p:quorlock:queue:one") > 0) return true;
+    }
+    return false;
+}
+
+CLIENT_TEST(a_queue_has_the_prefix_of_its_clients)
+{
+    reset();
+    fixture.options.key_prefix = "p:";
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "SET p:one other PX 60000");
+    contend(1, one, 1, FAIR(0));
+    await(has_queue_with_prefix, NULL, GENEROUS_MS, "the queue");
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(server_keys(SERVER(i), "quorlock:"), 0);
+}
+
 static bool one_granted(void *arg)
 {
     (void)arg;
