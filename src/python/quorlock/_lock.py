@@ -227,7 +227,11 @@ class Lock(Handle):
     def extend(self, lease_ms: int = 0) -> None:
         """Renew now, with a lease at least as long as the present one; 0: as long. Later renewals use it too."""
         wanted_ms = number(lease_ms, "lease_ms")
-        cooperatively(lambda: self._do(lambda handle, result: library.quorlock_sync_lock_extend(handle, wanted_ms, result)))
+
+        def ask(handle: Any, result: Any) -> int:
+            return int(library.quorlock_sync_lock_extend(handle, wanted_ms, result))
+
+        cooperatively(lambda: self._do(ask))
 
     def detach(self) -> "Detached":
         """Stop holding the lock without releasing it, and return what another process needs to adopt it.
@@ -337,6 +341,7 @@ class Lock(Handle):
             # Ctrl-C, or the loop has ended: nothing can be awaited any more.
             acquire.give_up()
             raise
+        assert acquire.status is not None  # it has ended
         self._check(acquire.status, acquire.text)
 
     async def release_async(self) -> bool:

@@ -59,6 +59,10 @@ def notify(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> bool:
         return False
 
 
+def nothing() -> None:
+    """Nobody is told."""
+
+
 class Signal:
     """An event that a task waits for, and that any thread may set."""
 
@@ -121,7 +125,7 @@ class Acquire:
             self._turn.pop()
         except IndexError:
             return
-        told: Callable[[], object] = self._gone.set if self._gone is not None else lambda: None
+        told: Callable[[], object] = self._gone.set if self._gone is not None else nothing
         if self.status == OK:
             self._release(told)
         else:
