@@ -16,7 +16,7 @@
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   6
 
-enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_GUARD, ASK_PROBE };
+enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_BACKLOG, ASK_GUARD, ASK_PROBE };
 
 #define NAME   "\1" /* a placeholder for the name that the question is about */
 #define NO_SHA "0000000000000000000000000000000000000000"
@@ -32,10 +32,10 @@ struct ask {
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
 /*
- * GET of the guard comes after INFO because reading the guard needs the run_id. The probes (SET and MSETEX with NX and
- * XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING, HELLO with a protocol
- * that does not exist) are errors, but only after the server has checked the rights. The lock key is a random one, and
- * its channel has no subscriber.
+ * GET of the guard comes after INFO and the setting of rule 4.15, which reading the guard needs. The probes (SET and
+ * MSETEX with NX and XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING,
+ * HELLO with a protocol that does not exist) are errors, but only after the server has checked the rights. The lock key
+ * is a random one, and its channel has no subscriber.
  */
 static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_SERVER, {"INFO", "server"}},
@@ -44,6 +44,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_PERSISTENCE, {"INFO", "persistence"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_CLIENTS, {"INFO", "clients"}},
     {ASK_FSYNC, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "appendfsync"}},
+    {ASK_BACKLOG, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "repl-backlog-ttl"}},
     {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", GUARD_KEY}},
     {ASK_PROBE, EXAMINE_SET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"SET", GUARD_KEY, "-", "NX", "XX"}},
     {ASK_PROBE, EXAMINE_GET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"GET", NAME}},
@@ -177,6 +178,13 @@ static void examine_on_time(struct examine *examine, const struct reply *reply)
     examine_read_time(facts, server_us, examine->sent_wall_us, examine_wall_us(examine));
 }
 
+static void examine_on_setting(const struct reply *reply, char ret[EXAMINE_WORD_SIZE])
+{
+    const struct reply_item *value = &reply->elements[1];
+
+    if (reply_fits(reply, "ss")) error_printable(ret, EXAMINE_WORD_SIZE, value->text, value->length);
+}
+
 static void on_value(struct examine *examine, const struct ask *ask, const struct reply *reply)
 {
     struct examine_facts *facts = examine->facts;
@@ -186,11 +194,8 @@ static void on_value(struct examine *examine, const struct ask *ask, const struc
     case ASK_INFO:
         if (self->type == REPLY_STRING) examine_read_info(facts, ask->section, self->text, self->length);
         break;
-    case ASK_FSYNC:
-        if (self->type == REPLY_ARRAY && reply->n_elements == 2 && reply->elements[1].type == REPLY_STRING)
-            error_printable(facts->appendfsync, sizeof(facts->appendfsync), reply->elements[1].text,
-                            reply->elements[1].length);
-        break;
+    case ASK_FSYNC: examine_on_setting(reply, facts->appendfsync); break;
+    case ASK_BACKLOG: examine_on_setting(reply, facts->backlog_ttl); break;
     case ASK_GUARD:
         if (self->type == REPLY_NIL) facts->guard.state = EXAMINE_GUARD_NONE;
         if (self->type == REPLY_STRING) examine_read_guard(facts, self->text, self->length);

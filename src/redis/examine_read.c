@@ -61,9 +61,13 @@ static void read_server(struct examine_facts *facts, const char *text, size_t le
 
 static void read_replication(struct examine_facts *facts, const char *text, size_t length)
 {
+    char former[EXAMINE_ID_SIZE];
+
     (void)info_field(text, length, "role", facts->role, sizeof(facts->role));
     if (strcmp(facts->role, "slave") == 0) memcpy(facts->role, "replica", sizeof("replica"));
     (void)info_field(text, length, "master_replid", facts->replid, sizeof(facts->replid));
+    if (info_field(text, length, "master_replid2", former, sizeof(former)))
+        facts->no_former_replid = former[strspn(former, "0")] == '\0';
     (void)field_u32(text, length, "connected_slaves", &facts->replicas);
 }
 
@@ -123,6 +127,17 @@ static void read_quarantine(struct examine_facts *facts, const struct guard_text
     if (guard->until_ms > now_ms) guard->quarantine_ms = (int64_t)(guard->until_ms - now_ms);
 }
 
+/* As the guard script does. Rule 4.15. */
+static bool takes_new_replid(const struct examine_facts *facts, const struct guard_text *text)
+{
+    uint64_t s, most_ms = text->max_lease_ms;
+
+    if (strcmp(facts->run_id, text->run_id) != 0 || strcmp(facts->role, "master") != 0 || !facts->no_former_replid)
+        return false;
+    if (text->till_ms > (uint64_t)(facts->time_us / 1000) && text->longest_ms > most_ms) most_ms = text->longest_ms;
+    return guard_text_number(facts->backlog_ttl, &s) && (s == 0 || s >= (most_ms + 999) / 1000);
+}
+
 void examine_read_guard(struct examine_facts *facts, const char *value, size_t length)
 {
     struct guard_text text;
@@ -134,8 +149,9 @@ void examine_read_guard(struct examine_facts *facts, const char *value, size_t l
     facts->guard.max_lease_ms = text.max_lease_ms;
     facts->guard.longest_ms = text.longest_ms;
     memcpy(facts->guard.set, text.set, sizeof(text.set));
-    facts->guard.stale = (facts->run_id[0] != '\0' && strcmp(facts->run_id, text.run_id) != 0) ||
-                         (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0);
+    facts->guard.stale =
+        (facts->run_id[0] != '\0' && strcmp(facts->run_id, text.run_id) != 0) ||
+        (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0 && !takes_new_replid(facts, &text));
     /* The rest of a quarantine can only be computed with the server's clock. */
     if (facts->has_clock || facts->guard.stale) read_quarantine(facts, &text);
 }
