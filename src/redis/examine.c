@@ -11,12 +11,13 @@
 #include "redis/dialect/guard.h"
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
+#include "redis/wire/info.h"
 
 #define EXAMINE_CLOCK_TIMES 4 /* the first round trip takes longer than the others: caches are cold */
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   6
 
-enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_BACKLOG, ASK_GUARD, ASK_PROBE };
+enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_BACKLOG, ASK_GUARD, ASK_PROBE, ASK_HELLO };
 
 #define NAME   "\1" /* a placeholder for the name that the question is about */
 #define NO_SHA "0000000000000000000000000000000000000000"
@@ -29,6 +30,7 @@ struct ask {
     const char *words[EXAMINE_WORDS_MAX];
 };
 
+static const struct ask ask_hello = {ASK_HELLO, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"HELLO", "3"}};
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
 /*
@@ -66,6 +68,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_PROBE, EXAMINE_EXISTS, EXAMINE_LOCK, EXAMINE_SECTIONS, {"EXISTS", NAME}},
     {ASK_PROBE, EXAMINE_MSETEX, EXAMINE_LOCK, EXAMINE_SECTIONS, {"MSETEX", "1", NAME, "-", "NX", "XX"}},
 };
+enum { N_INFO = EXAMINE_SECTIONS }; /* the first of them */
 enum { N_REST = sizeof(examine_ask_rest) / sizeof(examine_ask_rest[0]) };
 _Static_assert(N_REST <= EXAMINE_ASKS_MAX, "all questions are in flight at once");
 
@@ -79,6 +82,7 @@ struct examine {
     uint32_t clock_times;
     uint64_t sent_us;
     int64_t sent_wall_us;
+    const char *lacks;          /* what shows that it is no server of ours; its answer to HELLO is awaited */
     char *names[EXAMINE_NAMES]; /* except the guard's, which is always the same */
 };
 
@@ -121,25 +125,50 @@ static void ask_server(struct examine *examine)
     link_ask(&examine->link);
 }
 
+/* As a handshake does. A server that replies OK to everything is none, either. */
+static const char *lack_of(const struct examine_facts *facts)
+{
+    if ((facts->refused_rights & (1u << EXAMINE_INFO)) != 0)
+        return (facts->unknown_rights & (1u << EXAMINE_INFO)) != 0 ? "no INFO" : NULL;
+    if (facts->kind[0] == '\0') return "INFO has no redis_version";
+    if (facts->run_id[0] == '\0') return "INFO has no run_id";
+    if (strcmp(facts->mode, "sentinel") == 0 || strcmp(facts->role, "replica") == 0) return NULL;
+    if (facts->role[0] == '\0') return "INFO has no role";
+    return facts->replid[0] == '\0' ? "INFO has no master_replid" : NULL;
+}
+
+static void examine_judge(struct examine *examine)
+{
+    const char *other = examine->facts->other;
+
+    /* The command may have another name on a real server. */
+    if (examine->lacks != NULL && (other[0] != '\0' || (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0)) {
+        link_drop(&examine->link, FAULT_PROTO, "not a Redis server%s%s: %s", other[0] != '\0' ? ", but " : "", other,
+                  examine->lacks);
+        return;
+    }
+    examine->facts->reachable = true;
+    examine_finish(examine);
+}
+
 /* All questions are answered; send the next: the clock several times, one after the other, then all others together. */
 static void examine_next(struct examine *examine)
 {
-    bool was_rest = examine->n_asked == N_REST;
+    bool was_rest = examine->n_asked == N_REST, was_hello = examine->lacks != NULL;
 
     examine->n_asked = examine->at = 0;
     if (examine->clock_times < EXAMINE_CLOCK_TIMES) {
         examine->clock_times++;
         append(examine, &ask_time);
         ask_server(examine);
-    } else if (!was_rest) {
+    } else if (!was_rest && !was_hello) {
         for (size_t i = 0; i < N_REST; i++) append(examine, &examine_ask_rest[i]);
         ask_server(examine);
-    } else if (examine->facts->kind[0] == '\0' && (examine->facts->refused_rights & (1u << EXAMINE_INFO)) == 0) {
-        /* A server that replies OK to everything is not Redis. */
-        link_drop(&examine->link, FAULT_PROTO, "not a Redis server? INFO has no version");
+    } else if (was_rest && (examine->lacks = lack_of(examine->facts)) != NULL) {
+        append(examine, &ask_hello);
+        ask_server(examine);
     } else {
-        examine->facts->reachable = true;
-        examine_finish(examine);
+        examine_judge(examine);
     }
 }
 
@@ -200,6 +229,7 @@ static void on_value(struct examine *examine, const struct ask *ask, const struc
         if (self->type == REPLY_NIL) facts->guard.state = EXAMINE_GUARD_NONE;
         if (self->type == REPLY_STRING) examine_read_guard(facts, self->text, self->length);
         break;
+    case ASK_HELLO: info_other(reply, facts->other, sizeof(facts->other)); break;
     case ASK_TIME:
     case ASK_PROBE: break;
     }
@@ -275,6 +305,14 @@ static void examine_on_closed(void *arg, bool was_open, enum fault fault, const 
 
     (void)was_open;
     examine->facts->nomem = fault == FAULT_LIMIT;
+    /* No server of ours answers with what cannot be read. */
+    if (fault == FAULT_PROTO && examine->n_asked == N_REST && examine->at > N_INFO)
+        examine->lacks = lack_of(examine->facts);
+    if (examine->lacks != NULL && examine->facts->other[0] == '\0') {
+        snprintf(examine->facts->error, sizeof(examine->facts->error), "not a Redis server: %s", examine->lacks);
+        examine_finish(examine);
+        return;
+    }
     snprintf(examine->facts->error, sizeof(examine->facts->error), "%s", why);
     examine_finish(examine);
 }

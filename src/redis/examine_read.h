@@ -70,6 +70,7 @@ struct examine_facts {
     bool no_config;                /* it has no command CONFIG: renamed or removed */
     char error[EXAMINE_TEXT_SIZE]; /* why it is not reachable */
     char kind[8], version[EXAMINE_WORD_SIZE];
+    char other[EXAMINE_WORD_SIZE]; /* what HELLO says it is, if neither Redis nor Valkey */
     char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
     char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
     char policy[EXAMINE_WORD_SIZE];

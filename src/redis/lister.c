@@ -158,7 +158,7 @@ static void lister_on_connected(void *arg)
 {
     struct lister *lister = arg;
 
-    handshake_enter(&lister->link.handshake, &lister->link.conn.out, lister->config.link.uri);
+    handshake_look(&lister->link.handshake, &lister->link.conn.out, lister->config.link.uri);
 }
 
 static void lister_on_greeted(void *arg)

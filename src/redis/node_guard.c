@@ -27,10 +27,7 @@ bool node_guard_meet(struct node_guard *guard)
     const struct handshake *shake = &guard->link->handshake;
 
     guard_meet(&guard->key, shake->run_id, shake->replid);
-    if (!guard_is_on(&guard->key)) return true;
-    if (shake->run_id[0] == '\0' || shake->replid[0] == '\0')
-        link_drop(guard->link, FAULT_PROTO, "INFO has no run_id or master_replid: the guard cannot be kept");
-    return false;
+    return !guard_is_on(&guard->key);
 }
 
 void node_guard_on_open(struct node_guard *guard)

@@ -21,7 +21,7 @@ static const char *good(enum handshake_step step)
     case HANDSHAKE_SETNAME: return "+OK\r\n";
     case HANDSHAKE_HELLO: return "%1\r\n$5\r\nproto\r\n:3\r\n";
     case HANDSHAKE_PING: return "+PONG\r\n";
-    case HANDSHAKE_SERVER: return "$45\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n";
+    case HANDSHAKE_SERVER: return "$56\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:ab\r\n\r\n";
     case HANDSHAKE_REPLICATION: return "$32\r\nrole:master\r\nmaster_replid:abc\r\n\r\n";
     case HANDSHAKE_MEMORY: return "$13\r\nmaxmemory:0\r\n\r\n";
     case HANDSHAKE_AWAKE: return "$0\r\n\r\n";

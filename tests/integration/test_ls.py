@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """quorlock ls: the locks on the nodes: test_ls.py PATH_TO_quorlock [TEST...]"""
+import contextlib
 import json
+import socket
 import sys
+import threading
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 import command_case
@@ -67,6 +70,27 @@ class Ls(Bootstrapped):
                      r"job:b +2 readers +\d+ ms +3 of 3", rf"job:c +slot {number} of 5 +\S+ +\d+ ms +3 of 3",
                      r"job:d +exclusive +someone:01234567 +\d+ ms +1 of 3, no quorum: not held"):
             self.assertRegex(out, rf"(?m)^{line}$")
+
+    def test_servers_that_are_none_list_nothing(self):
+        def serve(listener):
+            with contextlib.suppress(OSError):
+                while True:
+                    peer = listener.accept()[0]
+                    threading.Thread(target=answer, args=(peer,), daemon=True).start()
+
+        def answer(peer):
+            with peer, contextlib.suppress(OSError):
+                while words := peer.recv(10000):
+                    peer.sendall(b"-ERR section (server) is not supported\r\n" if b"INFO" in words else
+                                 b"*2\r\n$1\r\n0\r\n$0\r\n\r\n")
+        with contextlib.ExitStack() as stack:
+            listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+            for listener in listeners:
+                threading.Thread(target=serve, args=(listener,), daemon=True).start()
+            nodes = ",".join("127.0.0.1:%d" % listener.getsockname()[1] for listener in listeners)
+            status, out, err = self.quorlock("ls", "--nodes", nodes)
+        self.assertEqual((status, out), (69, ""))
+        self.assertIn("section (server) is not supported", err)
 
     def test_other_strings_that_expire_are_counted_and_listed_on_demand(self):
         self.holds("job:lock")

@@ -209,6 +209,42 @@ NODE_TEST(a_server_without_a_run_id_is_refused)
     assert_contains(f->why, "run_id");
 }
 
+#define STAND_IN                                                                                                       \
+    EXPECT("CLIENT"), EXPECT("INFO server"), SEND("+OK\r\n-ERR section (server) is not supported\r\n"),                \
+        EXPECT("INFO replication"), EXPECT("INFO memory"), EXPECT("EVAL"), EXPECT("HELLO 3"),                          \
+        SEND("-ERR no INFO\r\n-ERR no INFO\r\n$0\r\n\r\n")
+
+NODE_TEST(a_server_that_is_none_is_named)
+{
+    static const struct fake_step script[] = {STAND_IN, SEND("%1\r\n$6\r\nserver\r\n$9\r\nminiredis\r\n"), END};
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, script);
+    run_until(f, "down proto");
+    assert_contains(f->why, "not a Redis server, but miniredis: INFO: ");
+}
+
+/* Whatever else goes wrong at such a server, the first that it lacks is the reason. */
+NODE_TEST(what_a_server_lacks_is_the_reason_whatever_it_says_to_hello)
+{
+    static const struct fake_step scripts[][16] = {{STAND_IN, SEND("*100\r\n"), END}, {STAND_IN, CLOSE}};
+    static const char *const traces[] = {"down proto", "down other"};
+
+    for (size_t i = 0; i < LENGTH(scripts); i++) {
+        begin(f, QUORLOCK_GUARD_CONNECTION, scripts[i]);
+        run_until(f, traces[i]);
+        assert_contains(f->why, "section (server) is not supported");
+    }
+}
+
+NODE_TEST(a_server_without_a_run_id_is_refused_whatever_the_guard)
+{
+    static const struct fake_step script[] = {SHAKE_AS("redis_version:7.0.0\r\n", NULL), END};
+
+    begin(f, QUORLOCK_GUARD_OFF, script);
+    run_until(f, "down proto");
+    assert_contains(f->why, "INFO has no run_id");
+}
+
 /* ---- rights ---- */
 
 /* A lock that could not be renewed or released is not acquired. */
@@ -430,13 +466,14 @@ NODE_TEST(without_a_guard_no_rights_are_asked_for)
     static const char *const replies[] = {"$0\r\n\r\n", "-NOPERM this user has no permissions to run 'eval'\r\n"};
 
     for (size_t i = 0; i < LENGTH(replies); i++) {
-        struct fake_step script[] = {EXPECT("CLIENT"),
-                                     EXPECT("INFO server"),
-                                     EXPECT("INFO replication"),
-                                     EXPECT("EVAL return '' 0"),
-                                     SEND("+OK\r\n$19\r\nredis_version:7.0.0\r\n$11\r\nrole:master\r\n"),
-                                     SEND(replies[i]),
-                                     END};
+        struct fake_step script[] = {
+            EXPECT("CLIENT"),
+            EXPECT("INFO server"),
+            EXPECT("INFO replication"),
+            EXPECT("EVAL return '' 0"),
+            SEND("+OK\r\n$29\r\nredis_version:7.0.0\r\nrun_id:a\r\n$28\r\nrole:master\r\nmaster_replid:b\r\n"),
+            SEND(replies[i]),
+            END};
 
         begin(f, QUORLOCK_GUARD_OFF, script);
         run_until(f, "ready 1");

@@ -89,9 +89,9 @@ NODE_TEST(a_failure_that_repeats_is_reported_once)
     static const struct fake_step script[] = {EXPECT("CLIENT"),
                                               SEND("-NOPERM this name is only for show\r\n"),
                                               EXPECT("INFO"),
-                                              SEND("$21\r\nredis_version:7.0.0\r\n\r\n"),
+                                              SEND("$29\r\nredis_version:7.0.0\r\nrun_id:a\r\n"),
                                               EXPECT("INFO"),
-                                              SEND("$11\r\nrole:master\r\n"),
+                                              SEND("$28\r\nrole:master\r\nmaster_replid:b\r\n"),
                                               EXPECT("EVAL"),
                                               SEND("-LOADING Redis is loading the dataset in memory\r\n"),
                                               END};

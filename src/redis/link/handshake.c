@@ -12,6 +12,8 @@
 #include "redis/wire/info.h"
 #include "scripts.h"
 
+#define NOT_REDIS "not a Redis server: "
+
 static void handshake_add(struct handshake *shake, enum handshake_step step)
 {
     assert(shake->n_steps < HANDSHAKE_STEPS);
@@ -113,6 +115,13 @@ void handshake_enter(struct handshake *shake, struct bytes *out, const struct ur
     select_db(shake, out);
 }
 
+void handshake_look(struct handshake *shake, struct bytes *out, const struct uri *uri)
+{
+    handshake_enter(shake, out, uri);
+    BYTES_TEXTS(out, "INFO", "server");
+    handshake_add(shake, HANDSHAKE_SERVER);
+}
+
 void handshake_hear(struct handshake *shake, const char *data, size_t length)
 {
     size_t room = sizeof(shake->first) - shake->n_first;
@@ -186,6 +195,26 @@ static enum handshake_result auth_error(struct handshake *shake, const struct re
     return HANDSHAKE_FAILED;
 }
 
+/* What every server of ours has is missing. With HELLO still to come, its answer is awaited: it may name the server. */
+static enum handshake_result handshake_doubt(struct handshake *shake, enum fault fault, const char *why)
+{
+    char copy[sizeof(shake->why)];
+
+    snprintf(copy, sizeof(copy), "%s", why);
+    (void)handshake_fail(shake, fault, "%s", copy);
+    for (size_t i = shake->at; i < shake->n_steps; i++) shake->doubted |= shake->steps[i] == HANDSHAKE_HELLO;
+    return shake->doubted ? HANDSHAKE_MORE : HANDSHAKE_FAILED;
+}
+
+void handshake_still_doubted(const struct handshake *shake, enum fault *fault, char *why, size_t size)
+{
+    bool said = strncmp(shake->why, NOT_REDIS, strlen(NOT_REDIS)) == 0;
+
+    /* No server of ours answers HELLO with what cannot be read, but one that restarts ends the connection. */
+    if (*fault != FAULT_PROTO) *fault = shake->fault;
+    snprintf(why, size, "%s%s", *fault == FAULT_PROTO && !said ? NOT_REDIS : "", shake->why);
+}
+
 /* Read a field of INFO; false: there is none. */
 static bool handshake_field(const struct reply_item *info, const char *name, char *ret, size_t size)
 {
@@ -198,7 +227,7 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     struct info_server found;
 
     if (!info_server(info->text, info->length, &found, version, sizeof(version)))
-        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO has no redis_version");
+        return handshake_doubt(shake, FAULT_PROTO, NOT_REDIS "INFO has no redis_version");
     /* Only digits and dots of the version are shown. */
     version[strspn(version, "0123456789.")] = '\0';
     snprintf(shake->version, sizeof(shake->version), "%s %s", found.kind, version);
@@ -212,7 +241,8 @@ static enum handshake_result server(struct handshake *shake, const struct reply_
     if (found.too_old)
         return handshake_fail(shake, FAULT_PROTO, "%s %s is too old: %s %u.%u or newer is needed", found.kind, version,
                               found.kind, found.major, found.minor);
-    (void)handshake_field(info, "run_id", shake->run_id, sizeof(shake->run_id));
+    if (!handshake_field(info, "run_id", shake->run_id, sizeof(shake->run_id)) || shake->run_id[0] == '\0')
+        return handshake_doubt(shake, FAULT_PROTO, NOT_REDIS "INFO has no run_id");
     return HANDSHAKE_MORE;
 }
 
@@ -222,8 +252,10 @@ static enum handshake_result replication(struct handshake *shake, const struct r
     char role[16], master[128] = "?", port[8] = "?";
 
     if (!handshake_field(info, "role", role, sizeof(role)))
-        return handshake_fail(shake, FAULT_PROTO, "not a Redis server: INFO has no role");
+        return handshake_doubt(shake, FAULT_PROTO, NOT_REDIS "INFO has no role");
     (void)handshake_field(info, "master_replid", shake->replid, sizeof(shake->replid));
+    if (strcmp(role, "master") == 0 && shake->replid[0] == '\0')
+        return handshake_doubt(shake, FAULT_PROTO, NOT_REDIS "INFO has no master_replid");
     if (strcmp(role, "master") == 0) return HANDSHAKE_MORE;
     (void)handshake_field(info, "master_host", master, sizeof(master));
     (void)handshake_field(info, "master_port", port, sizeof(port));
@@ -341,7 +373,24 @@ static enum handshake_result handshake_judge_error(struct handshake *shake, enum
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
     handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
+    if (strcmp(name, "INFO") == 0 && plain_refusal && !noauth) return handshake_doubt(shake, class.fault, shake->why);
     return HANDSHAKE_FAILED;
+}
+
+/* Of a server that is doubted, only HELLO's answer matters. */
+static enum handshake_result handshake_hear_name(struct handshake *shake, const struct reply *reply)
+{
+    char lacks[sizeof(shake->why)];
+    const char *words = lacks;
+
+    if (shake->steps[shake->at++] != HANDSHAKE_HELLO) return HANDSHAKE_MORE;
+    shake->doubted = false;
+    info_other(reply, shake->other, sizeof(shake->other));
+    if (shake->other[0] == '\0' || uri_reveals_password(shake->uri, shake->other, strlen(shake->other)))
+        return HANDSHAKE_FAILED;
+    memcpy(lacks, shake->why, sizeof(lacks));
+    if (strncmp(words, NOT_REDIS, strlen(NOT_REDIS)) == 0) words += strlen(NOT_REDIS);
+    return handshake_fail(shake, FAULT_PROTO, "not a Redis server, but %s: %s", shake->other, words);
 }
 
 static enum handshake_result handshake_judge(struct handshake *shake, enum handshake_step step,
@@ -361,6 +410,7 @@ enum handshake_result handshake_reply(struct handshake *shake, const struct repl
     enum handshake_result result;
 
     assert(shake->at < shake->n_steps);
+    if (shake->doubted) return handshake_hear_name(shake, reply);
     result = handshake_judge(shake, shake->steps[shake->at], reply);
     if (result != HANDSHAKE_MORE) return result;
     shake->at++;

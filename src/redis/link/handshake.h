@@ -49,6 +49,8 @@ struct handshake {
     bool evicting_fine;
     bool resp3, tracks; /* the server speaks RESP3; it tells of changes of the guard */
     char warning[320];  /* for the log; "": none */
+    bool doubted;       /* INFO lacks what `why` says: HELLO, which may name the server, is awaited */
+    char other[32];     /* what HELLO says it is, if neither Redis nor Valkey */
     enum fault fault;
     char why[320];
 };
@@ -65,6 +67,8 @@ void handshake_begin(struct handshake *, struct bytes *, const struct uri *, con
 void handshake_greet(struct handshake *, struct bytes *, const struct uri *, const char *client_name);
 /* handshake_enter - append AUTH and SELECT if the address has a user, a password or a database; else nothing. */
 void handshake_enter(struct handshake *, struct bytes *, const struct uri *);
+/* handshake_look - do as handshake_enter, and append the question whether it is a server of ours. */
+void handshake_look(struct handshake *, struct bytes *, const struct uri *);
 /* handshake_hear - note bytes that came, before they are parsed: the first ones are kept for handshake_malformed. */
 void handshake_hear(struct handshake *, const char *data, size_t length);
 /* handshake_malformed - write the text for bytes that could not be parsed, for that reason. first: there was no reply
@@ -72,5 +76,7 @@ void handshake_hear(struct handshake *, const char *data, size_t length);
 void handshake_malformed(const struct handshake *, bool first, const char *reason, char *ret, size_t size);
 /* handshake_describe - write the text for an error reply, without any part of the password. */
 void handshake_describe(const struct uri *, const char *what, const struct reply_item *error, char *ret, size_t size);
+/* handshake_still_doubted - the connection of a doubted server ended for that reason: put the doubt in its place. */
+void handshake_still_doubted(const struct handshake *, enum fault *, char *why, size_t size);
 /* handshake_reply - check the next reply. FAILED: fault and why are set. */
 enum handshake_result handshake_reply(struct handshake *, const struct reply *);

@@ -155,6 +155,8 @@ void link_drop(struct redis_link *link, enum fault fault, const char *format, ..
     va_start(args, format);
     vsnprintf(why, sizeof(why), format, args);
     va_end(args);
+    if (link->step == LINK_HANDSHAKE && link->handshake.doubted)
+        handshake_still_doubted(&link->handshake, &fault, why, sizeof(why));
     link_hang_up(link);
     if (link->config.counts != NULL) link->config.counts->errors[fault]++;
     link->step = LINK_PAUSE;

@@ -51,6 +51,20 @@ bool info_server(const char *text, size_t length, struct info_server *ret, char 
     return true;
 }
 
+void info_other(const struct reply *reply, char *ret, size_t size)
+{
+    ret[0] = '\0';
+    if (reply->self.type != REPLY_MAP) return;
+    for (size_t i = 0; i + 1 < reply->n_elements; i += 2) {
+        const struct reply_item *value = &reply->elements[i + 1];
+
+        if (!reply_is(&reply->elements[i], "server") || value->text == NULL) continue;
+        if (!reply_is(value, "redis") && !reply_is(value, "valkey"))
+            error_printable(ret, size, value->text, value->length);
+        return;
+    }
+}
+
 void info_mode(const char *text, size_t length, char *ret, size_t size)
 {
     if (!info_field(text, length, "redis_mode", ret, size)) (void)info_field(text, length, "server_mode", ret, size);
