@@ -26,7 +26,7 @@
     "bootstrap --reconfigure"
 
 #define BY_FILE " in its configuration file, and restart it (it has no command CONFIG)"
-enum remedy { REMEDY_AOF, REMEDY_FSYNC, REMEDY_POLICY, REMEDY_MEMORY, REMEDY_CLIENTS };
+enum remedy { REMEDY_AOF, REMEDY_FSYNC, REMEDY_POLICY, REMEDY_MEMORY, REMEDY_CLIENTS, REMEDY_IDLE };
 
 size_t diagnose_room(uint32_t n_nodes)
 {
@@ -150,6 +150,7 @@ static void judge_kind(struct diagnosis *diagnosis, const struct diagnose_node *
 static const char *const remedies[][2] = {
     [REMEDY_AOF] = {"CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG REWRITE",
                     "set appendonly yes and appendfsync always" BY_FILE},
+    [REMEDY_IDLE] = {"CONFIG SET timeout 0, CONFIG REWRITE", "set timeout 0" BY_FILE},
     [REMEDY_FSYNC] = {"allow CONFIG GET, and set appendfsync always", "set appendfsync always" BY_FILE},
     [REMEDY_POLICY] = {"CONFIG SET maxmemory-policy noeviction, CONFIG REWRITE",
                        "set maxmemory-policy noeviction" BY_FILE},
@@ -483,6 +484,12 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
         diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "plain-text", node,
                      "use a private network, or rediss:// with its tls-port",
                      "the connection is not encrypted: password, keys and tokens can be read on the way");
+    }
+    if (facts->idle_s[0] != '\0' && strcmp(facts->idle_s, "0") != 0) {
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "idle-limit", node, remedy_of(facts, REMEDY_IDLE),
+                     "it ends connections that were quiet for %s s (timeout): until the next renewal a holder is not "
+                     "told that its key is gone",
+                     facts->idle_s);
     }
     if (facts->has_clients && facts->maxclients > 0 &&
         (uint64_t)facts->clients * 10 >= (uint64_t)facts->maxclients * 8) {

@@ -76,6 +76,7 @@ struct examine_facts {
     char policy[EXAMINE_WORD_SIZE];
     char appendfsync[EXAMINE_WORD_SIZE]; /* also "" if the user may not ask */
     char backlog_ttl[EXAMINE_WORD_SIZE]; /* repl-backlog-ttl in seconds, likewise */
+    char idle_s[EXAMINE_WORD_SIZE];      /* timeout, after which it ends a quiet connection, likewise */
     bool no_former_replid;               /* no trace of a change of role */
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
     char write_error[EXAMINE_TEXT_SIZE]; /* why it refuses all writes */

@@ -609,7 +609,7 @@ class Reach(Doctor):
                 pass
         ended = "connection lost|the server closed the connection"
         for words, said in [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"), (None, ended),
-                            (b"+OK\r\n" * 31, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
+                            (b"+OK\r\n" * 32, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
             with listen() as listener:
@@ -617,6 +617,11 @@ class Reach(Doctor):
                 odd = "127.0.0.1:%d" % listener.getsockname()[1]
                 addresses = f"{SERVERS[0]},{SERVERS[1]},{odd}"
                 self.assertRegex(self.text("unreachable", addresses=addresses), said)
+
+    def test_a_server_that_ends_quiet_connections(self):
+        other = Other(self, *AOF, "--timeout", "300")
+        self.bootstrap(addresses=str(other))
+        self.assertEqual(self.codes(addresses=str(other)), (0, [("idle-limit", 0)]))
 
     def test_clients(self):
         other = Other(self, *AOF, "--maxclients", "10")

@@ -400,6 +400,8 @@ DOCTOR_TEST(each_fact_has_its_verdict)
         {{TEXT(write_error, "MISCONF")}, "warning writes a:1", "so it cannot vote: MISCONF", "mend the fault"},
         {{NUMBER(reachable, 0)}, "warning unreachable a:1", "no answer", "start the server"},
         {{NUMBER(reachable, 0), TEXT(error, "refused")}, "warning unreachable a:1", "refused", "start the server"},
+        {{TEXT(idle_s, "0")}, "", NULL, NULL},
+        {{TEXT(idle_s, "300")}, "note idle-limit a:1", "quiet for 300 s", "CONFIG SET timeout 0"},
         {{NUMBER(loopback, 0)}, "note plain-text a:1", "not encrypted", "rediss://"},
         {{NUMBER(loopback, 0), NUMBER(tls, 1)}, "", NULL, NULL},
         {{NUMBER(clients, 80)}, "warning clients a:1", "80 of 100 clients", "maxclients"},
@@ -823,6 +825,11 @@ static void make_unread(struct examine_facts *facts)
     facts->appendfsync[0] = '\0';
 }
 
+static void make_hasty(struct examine_facts *facts)
+{
+    memcpy(facts->idle_s, "60", sizeof("60"));
+}
+
 static void make_crowded(struct examine_facts *facts)
 {
     facts->clients = facts->maxclients;
@@ -840,6 +847,7 @@ DOCTOR_TEST(config_set_is_no_remedy_where_config_was_renamed)
          "set appendonly yes and appendfsync always in"},
         {make_lazy, "warning persistence a:1", "CONFIG SET appendonly", "set appendonly yes and appendfsync always in"},
         {make_unread, "note persistence a:1", "allow CONFIG GET", "set appendfsync always in its"},
+        {make_hasty, "note idle-limit a:1", "CONFIG SET timeout 0", "set timeout 0 in its"},
         {make_crowded, "warning clients a:1", "CONFIG SET maxclients", "set maxclients to more in its"},
     };
     const struct examine_facts sound = f->facts[0];
