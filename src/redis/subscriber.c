@@ -238,15 +238,15 @@ static void subscriber_on_error(struct subscriber *subscriber, const struct repl
 {
     struct error_class class = error_classify(item->text, item->length);
     struct pending *first = oldest(subscriber);
-    bool passes = class.fault == FAULT_TEMPORARY || class.fault == FAULT_REFUSED;
     bool listens = first != NULL && (first->kind == PENDING_LISTEN || first->kind == PENDING_MUTED);
     const char *what = first != NULL ? "PING" : "an error that nobody asked for";
     char why[LINK_TEXT_SIZE];
 
     handshake_describe(subscriber->link.config.uri, listens ? "SUBSCRIBE" : what, item, why, sizeof(why));
-    /* A busy or full server recovers: a new connection subscribes again then. Any reply to a PING shows that the server
-     * is alive, and a failed UNSUBSCRIBE does no harm. */
-    if (first == NULL || reply_begins(item, "NOAUTH") || (listens && passes))
+    /* A busy server recovers: a new connection subscribes again then. A full one may stay full, and the subscriptions
+     * that it did accept are worth more. Any reply to a PING shows that the server is alive, and a failed UNSUBSCRIBE
+     * does no harm. */
+    if (first == NULL || reply_begins(item, "NOAUTH") || (listens && class.fault == FAULT_TEMPORARY))
         link_drop(&subscriber->link, class.fault, "%s", why);
     else if (first->kind == PENDING_LISTEN)
         subscriber_refuse(subscriber, first, why);

@@ -136,6 +136,30 @@ NODE_TEST(a_refused_channel_is_reported_and_the_reason_logged_once)
 
 /* ---- beginning and end ---- */
 
+/* Redis 8.6 refuses a subscription while its memory is full. The others stay. */
+NODE_TEST(a_full_server_keeps_the_other_subscriptions)
+{
+    static const char full[] = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    static const struct fake_step script[] = {GREET,
+                                              EXPECT("SUBSCRIBE a"),
+                                              SEND(SUBSCRIBED("a")),
+                                              EXPECT("SUBSCRIBE b"),
+                                              SEND(full),
+                                              EXPECT("SUBSCRIBE c"),
+                                              SEND(full),
+                                              SEND(MESSAGE("a", "end")),
+                                              END};
+
+    notice_fixture_begin_with(f, "a", script);
+    run_until(f, "listening a");
+    assert_int_equal(subscriber_listen(f->subscriber, "b", 1), SUBSCRIBER_ASKED);
+    assert_int_equal(subscriber_listen(f->subscriber, "c", 1), SUBSCRIBER_ASKED);
+    run_until(f, "message a end");
+    assert_trace(f, "open\nlistening a\nrefused b\nrefused c\nmessage a end\n");
+    assert_int_equal(times_in(f->logged, "waiters poll instead"), 1);
+    assert_int_equal(fake_connections(f->server), 1);
+}
+
 struct refusal {
     struct fake_step script[8];
     const char *why;
@@ -148,7 +172,7 @@ static const struct refusal refusals[] = {
     {{EXPECT("AUTH"), SEND("+OK\r\n-NOAUTH Authentication required.\r\n"), END}, "CLIENT SETNAME: NOAUTH"},
     {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n-BUSY Redis is busy running a script.\r\n"), END}, "PING: BUSY"},
     {{EXPECT("AUTH"), SEND("+OK\r\n+OK\r\n$4\r\nPONG\r\n"), END}, "PING: an unexpected reply"},
-    {{SEND("-ERR max number of clients reached\r\n"), CLOSE}, "maxclients"},
+    {{SEND("-ERR max number of clients reached\r\n"), CLOSE}, "refused: ERR max number"},
     {{SEND("-DENIED Redis is running in protected mode\r\n"), CLOSE}, "protected mode"},
     {{SEND("HTTP/1.1 400 Bad Request\r\n\r\n"), END}, "not a Redis server: it says \"HTTP/1.1 400"},
     {{EXPECT("AUTH"), SEND("What is AUTH bob sesame?\r\n"), END}, "not a Redis server"},
@@ -267,7 +291,6 @@ static const struct refusal ends[] = {
     {{SEND("*3\r\n$9\r\nsubscribe\r\n$2\r\naa\r\n:1\r\n")}, "a reply that nobody asked for"},
     {{SEND(SUBSCRIBED("a") "-ERR boo\r\n")}, "an error that nobody asked for: ERR boo"},
     {{SEND("-BUSY Redis is busy running a script.\r\n")}, "SUBSCRIBE: BUSY"},
-    {{SEND("-OOM command not allowed when used memory > 'maxmemory'.\r\n")}, "SUBSCRIBE: OOM"}, /* Redis 8.6 */
     {{SEND("-NOAUTH Authentication required.\r\n")}, "SUBSCRIBE: NOAUTH"},
     {{SEND("boo\r\n")}, "malformed reply"},
     {{SEND("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$300000\r\n")}, "too large"},
