@@ -171,8 +171,10 @@ TLS_TEST(a_server_that_closes_in_the_handshake_is_said_to)
     tls_fixture_begin(f, "redis.example");
     f->over = true;
     tls_fixture_run(f);
-    assert_refused(f, FAULT_UNREACHABLE,
-                   "TLS: the server closed the connection during the handshake: has the server TLS");
+    assert_refused(
+        f, FAULT_UNREACHABLE,
+        "TLS: the server closed the connection during the handshake: has the server TLS on this port, and room "
+        "below its maxclients?");
 }
 
 TLS_TEST(a_changed_byte_is_noticed)

@@ -372,6 +372,8 @@ static enum handshake_result handshake_judge_error(struct handshake *shake, enum
      * protected or busy does not accept them. */
     if (step == HANDSHAKE_PING && !shut) return HANDSHAKE_MORE;
     shake->fault = class.fault;
+    /* A server that is full or protected says so before it reads our first command. */
+    if (class.fault == FAULT_REFUSED && shake->at == 0) name = "refused";
     handshake_describe(shake->uri, name, item, shake->why, sizeof(shake->why));
     if (strcmp(name, "INFO") == 0 && plain_refusal && !noauth) return handshake_doubt(shake, class.fault, shake->why);
     return HANDSHAKE_FAILED;

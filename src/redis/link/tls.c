@@ -125,7 +125,8 @@ static ssize_t tls_judge(struct tls_layer *tls, unsigned *waits)
 /* A server that closes the connection during the handshake does not tell why. */
 static void describe_hang_up(struct conn *conn)
 {
-    snprintf(conn->why, sizeof(conn->why), "TLS: %s during the handshake: has the server TLS on this port?",
+    snprintf(conn->why, sizeof(conn->why),
+             "TLS: %s during the handshake: has the server TLS on this port, and room below its maxclients?",
              conn->error != 0 ? strerror(conn->error) : "the server closed the connection");
 }
 
