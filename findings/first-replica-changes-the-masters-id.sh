@@ -5,7 +5,7 @@
 # where they were. So one expects that it changes when the history does: when the server restarts, or is promoted. A
 # master that does neither changes it, too, with all its data and the same run_id: when its first replica comes, and once
 # it had none for repl-backlog-ttl (an hour, unless set). A backup host that is away for longer thus changes the id of
-# every master that it copies, twice. master_replid2 stays zeros meanwhile, which tells it from a promotion.
+# every master that it copies, twice. master_replid2 stays zeros meanwhile.
 #
 # Seen with Redis 6.2.14 and Valkey 9.1.2, as PyPI has them.
 set -eu

@@ -295,7 +295,7 @@ enum quorlock_quarantine {
     QUORLOCK_QUARANTINE_RESTART,     /* it restarted */
     QUORLOCK_QUARANTINE_RECONFIGURE, /* a reconfiguration wrote its guard anew */
     QUORLOCK_QUARANTINE_CLIENT, /* a client with a longer max lease was refused; quorlock_client_bootstrap can end it */
-    QUORLOCK_QUARANTINE_REPLICATION, /* it was promoted, or its replicas were away or came back */
+    QUORLOCK_QUARANTINE_REPLICATION, /* its replication id changed, and it may have taken other data */
 };
 
 /* What a node has at a key. */

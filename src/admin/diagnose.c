@@ -337,8 +337,7 @@ static void judge_quarantine(const struct diagnose_set *set, struct diagnosis *d
     length_text(left, sizeof(left), guard->quarantine_ms);
     if (guard->stale && guard->cause == QUARANTINE_REPLICATION) {
         diagnose_add(
-            diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node,
-            "none is needed: it ends by itself; CONFIG SET repl-backlog-ttl 0, if replicas come and go",
+            diagnosis, QUORLOCK_SEVERITY_WARNING, "quarantine", node, "none is needed: it ends by itself",
             "its replication id changed since a client last saw it, so its votes may be ignored for %s from the "
             "next contact on: " QUARANTINE_ID_CHANGES,
             left);

@@ -17,7 +17,7 @@
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   6
 
-enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_BACKLOG, ASK_IDLE, ASK_GUARD, ASK_PROBE, ASK_HELLO };
+enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_IDLE, ASK_GUARD, ASK_PROBE, ASK_HELLO };
 
 #define NAME   "\1" /* a placeholder for the name that the question is about */
 #define NO_SHA "0000000000000000000000000000000000000000"
@@ -34,7 +34,7 @@ static const struct ask ask_hello = {ASK_HELLO, EXAMINE_RIGHTS, EXAMINE_NAMES, E
 static const struct ask ask_time = {ASK_TIME, EXAMINE_TIME, EXAMINE_NAMES, EXAMINE_SECTIONS, {"TIME"}};
 
 /*
- * GET of the guard comes after INFO and the setting of rule 4.15, which reading the guard needs. The probes (SET and
+ * GET of the guard comes after INFO, which reading the guard needs. The probes (SET and
  * MSETEX with NX and XX, PEXPIRE with a word for a number, a script that does not compile, CACHING without TRACKING,
  * HELLO with a protocol that does not exist) are errors, but only after the server has checked the rights. The lock key
  * is a random one, and its channel has no subscriber.
@@ -46,8 +46,9 @@ static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_PERSISTENCE, {"INFO", "persistence"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_CLIENTS, {"INFO", "clients"}},
     {ASK_FSYNC, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "appendfsync"}},
-    {ASK_BACKLOG, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "repl-backlog-ttl"}},
     {ASK_IDLE, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "timeout"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_STATS, {"INFO", "stats"}},
+    {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_COMMANDS, {"INFO", "commandstats"}},
     {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", GUARD_KEY}},
     {ASK_PROBE, EXAMINE_SET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"SET", GUARD_KEY, "-", "NX", "XX"}},
     {ASK_PROBE, EXAMINE_GET, EXAMINE_LOCK, EXAMINE_SECTIONS, {"GET", NAME}},
@@ -225,7 +226,6 @@ static void on_value(struct examine *examine, const struct ask *ask, const struc
         if (self->type == REPLY_STRING) examine_read_info(facts, ask->section, self->text, self->length);
         break;
     case ASK_FSYNC: examine_on_setting(reply, facts->appendfsync); break;
-    case ASK_BACKLOG: examine_on_setting(reply, facts->backlog_ttl); break;
     case ASK_IDLE: examine_on_setting(reply, facts->idle_s); break;
     case ASK_GUARD:
         if (self->type == REPLY_NIL) facts->guard.state = EXAMINE_GUARD_NONE;

@@ -61,13 +61,9 @@ static void read_server(struct examine_facts *facts, const char *text, size_t le
 
 static void read_replication(struct examine_facts *facts, const char *text, size_t length)
 {
-    char former[EXAMINE_ID_SIZE];
-
     (void)info_field(text, length, "role", facts->role, sizeof(facts->role));
     if (strcmp(facts->role, "slave") == 0) memcpy(facts->role, "replica", sizeof("replica"));
     (void)info_field(text, length, "master_replid", facts->replid, sizeof(facts->replid));
-    if (info_field(text, length, "master_replid2", former, sizeof(former)))
-        facts->no_former_replid = former[strspn(former, "0")] == '\0';
     (void)field_u32(text, length, "connected_slaves", &facts->replicas);
 }
 
@@ -84,6 +80,8 @@ static void read_persistence(struct examine_facts *facts, const char *text, size
 
 void examine_read_info(struct examine_facts *facts, enum examine_section section, const char *text, size_t length)
 {
+    uint64_t input;
+
     switch (section) {
     case EXAMINE_SERVER: read_server(facts, text, length); break;
     case EXAMINE_REPLICATION: read_replication(facts, text, length); break;
@@ -97,6 +95,10 @@ void examine_read_info(struct examine_facts *facts, enum examine_section section
         facts->has_clients = field_u32(text, length, "connected_clients", &facts->clients) &&
                              field_u32(text, length, "maxclients", &facts->maxclients);
         break;
+    case EXAMINE_STATS:
+        facts->no_input = field_number(text, length, "total_net_repl_input_bytes", &input) && input == 0;
+        break;
+    case EXAMINE_COMMANDS: facts->counts_all = length != 0 && memmem(text, length, "resetstat", 9) == NULL; break;
     case EXAMINE_SECTIONS: break;
     }
 }
@@ -128,14 +130,10 @@ static void read_quarantine(struct examine_facts *facts, const struct guard_text
 }
 
 /* As the guard script does. Rule 4.15. */
-static bool takes_new_replid(const struct examine_facts *facts, const struct guard_text *text)
+static bool has_own_memory(const struct examine_facts *facts, const struct guard_text *text)
 {
-    uint64_t s, most_ms = text->max_lease_ms;
-
-    if (strcmp(facts->run_id, text->run_id) != 0 || strcmp(facts->role, "master") != 0 || !facts->no_former_replid)
-        return false;
-    if (text->till_ms > (uint64_t)(facts->time_us / 1000) && text->longest_ms > most_ms) most_ms = text->longest_ms;
-    return guard_text_number(facts->backlog_ttl, &s) && (s == 0 || s >= (most_ms + 999) / 1000);
+    return strcmp(facts->run_id, text->run_id) == 0 && strcmp(facts->role, "master") == 0 && facts->no_input &&
+           facts->counts_all;
 }
 
 void examine_read_guard(struct examine_facts *facts, const char *value, size_t length)
@@ -151,7 +149,7 @@ void examine_read_guard(struct examine_facts *facts, const char *value, size_t l
     memcpy(facts->guard.set, text.set, sizeof(text.set));
     facts->guard.stale =
         (facts->run_id[0] != '\0' && strcmp(facts->run_id, text.run_id) != 0) ||
-        (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0 && !takes_new_replid(facts, &text));
+        (facts->replid[0] != '\0' && strcmp(facts->replid, text.replid) != 0 && !has_own_memory(facts, &text));
     /* The rest of a quarantine can only be computed with the server's clock. */
     if (facts->has_clock || facts->guard.stale) read_quarantine(facts, &text);
 }

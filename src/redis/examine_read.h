@@ -75,9 +75,8 @@ struct examine_facts {
     char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
     char policy[EXAMINE_WORD_SIZE];
     char appendfsync[EXAMINE_WORD_SIZE]; /* also "" if the user may not ask */
-    char backlog_ttl[EXAMINE_WORD_SIZE]; /* repl-backlog-ttl in seconds, likewise */
     char idle_s[EXAMINE_WORD_SIZE];      /* timeout, after which it ends a quiet connection, likewise */
-    bool no_former_replid;               /* no trace of a change of role */
+    bool no_input, counts_all;           /* it took no data from another server, by a counter; that was never reset */
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
     char write_error[EXAMINE_TEXT_SIZE]; /* why it refuses all writes */
     uint32_t latency_us;                 /* the shortest of several round trips */
@@ -100,13 +99,15 @@ enum examine_section {
     EXAMINE_MEMORY,
     EXAMINE_PERSISTENCE,
     EXAMINE_CLIENTS,
+    EXAMINE_STATS,
+    EXAMINE_COMMANDS,
     EXAMINE_SECTIONS
 };
 
 /* examine_read_info - read one section of INFO. */
 void examine_read_info(struct examine_facts *, enum examine_section, const char *text, size_t length);
-/* examine_read_guard - read the value of the guard key. run_id, role, ids of replication, backlog_ttl and time_us must
- * have been read before, if the server tells them. */
+/* examine_read_guard - read the value of the guard key. INFO and the time must have been read before, if the
+ * server tells them. */
 void examine_read_guard(struct examine_facts *, const char *text, size_t length);
 /* examine_read_time - read the server's time, asked for at before_us and received at after_us of our wall clock. The
  * reading with the shortest round trip is kept. */

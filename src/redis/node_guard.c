@@ -18,7 +18,7 @@ static void compare_guard(struct node_guard *guard)
 void node_guard_begin(struct node_guard *guard)
 {
     guard_forget(&guard->key);
-    guard->doubted = guard->comparing = guard->asks_ttl = false;
+    guard->doubted = guard->comparing = false;
     if (guard_is_on(&guard->key)) guard_look(&guard->key, &guard->link->conn.out);
 }
 
@@ -35,34 +35,18 @@ void node_guard_on_open(struct node_guard *guard)
     if (guard->doubted) compare_guard(guard);
 }
 
-/* Ask again while the link opens; or, first, for the setting of rule 4.15. */
-static enum node_guard_news guard_ask_again(struct node_guard *guard, bool for_ttl)
-{
-    struct bytes *out = &guard->link->conn.out;
-
-    guard->asks_ttl = for_ttl;
-    if (for_ttl)
-        guard_ask_ttl(out);
-    else
-        guard_ask(&guard->key, out);
-    guard->key.asked = true;
-    link_ask(guard->link);
-    return NODE_GUARD_NONE;
-}
-
 enum node_guard_news node_guard_on_reply(struct node_guard *guard, const struct reply *raw, uint64_t now_us)
 {
     struct guard *key = &guard->key;
     uint64_t until_us = key->until_us, end_ms = key->end_ms;
 
-    if (guard->asks_ttl) { /* rule 4.15 */
-        guard_note_ttl(key, raw);
-        return guard_ask_again(guard, false);
-    }
     switch (guard_judge(key, raw, now_us)) {
     case GUARD_FAILED: link_drop(guard->link, key->fault, "%s", key->why); return NODE_GUARD_NONE;
-    case GUARD_ASK: return guard_ask_again(guard, false);
-    case GUARD_ASK_TTL: return guard_ask_again(guard, true);
+    case GUARD_ASK:
+        guard_ask(key, &guard->link->conn.out);
+        key->asked = true;
+        link_ask(guard->link);
+        return NODE_GUARD_NONE;
     case GUARD_CLEAR:
     case GUARD_QUARANTINED: break;
     }

@@ -22,7 +22,6 @@ struct node_guard {
     struct outbox *out;
     bool doubted;   /* the server told of a change, and the guard was not read since */
     bool comparing; /* the question whether it is as before is in flight */
-    bool asks_ttl;  /* the question for repl-backlog-ttl is in flight */
 };
 
 /* node_guard_begin - the connection is new: forget what the last one read. If a guard is kept, append the question

@@ -88,7 +88,6 @@ static void check_verdict(const struct guard *guard, enum guard_verdict verdict,
         check_text(text, sizeof(text));
         break;
     case GUARD_ASK: CHECK(!guard->looks && reply->n_elements == 1); break;
-    case GUARD_ASK_TTL: CHECK(!guard->looks && reply->n_elements == 2); break;
     case GUARD_FAILED:
         CHECK(guard->fault != FAULT_NONE && guard->why[0] != '\0');
         check_text(guard->why, sizeof(guard->why));

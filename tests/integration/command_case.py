@@ -146,6 +146,8 @@ class Server(redis_server.Server):
         if not empty:
             self.ask("SAVE")
         self.kill()
+        if empty and os.path.exists(dump):
+            os.remove(dump)  # of a sync
         self.start()
         if os.path.exists(dump):
             os.remove(dump)

@@ -19,6 +19,7 @@
 #include "user.h"
 
 #define ODD_AGAIN_US 2000u
+#define FLIP_BYTES   268u    /* that a master with one key sends to a new replica */
 #define FORGETS_US   100000u /* the least time after which a middlebox forgets */
 
 /* What servers run. The first tells scripts no version, and has no PEXPIRE ... GT; the last three have MSETEX. */
@@ -132,31 +133,13 @@ static void rotate(struct site *site, const struct plan_fault *fault, bool ends)
     if (ends || fault->nth % 2 != 0) site->told_password = site->newest_password;
 }
 
-/* The setting of a node: it forgets a flip at once, as soon as it may, late, or never. */
-static uint32_t backlog_ttl_s(const struct site *site)
+/* Its first replica came, or none was there for long. */
+static void change_replid(struct site *site)
 {
-    const struct plan *plan = site->world->plan;
-    uint32_t lease_s = (plan->max_lease_ms + 999) / 1000;
+    struct world *world = site->world;
 
-    switch ((plan->seed + site->index) % 4) {
-    case 0: return lease_s;
-    case 1: return (lease_s + 1) / 2;
-    case 2: return 2 * lease_s;
-    default: return 0;
-    }
-}
-
-/* It has had no replica for repl-backlog-ttl. */
-static void on_unbacked(void *arg)
-{
-    struct site *site = arg;
-    struct model_manners *manners = model_manners(site_model(site));
-
-    queue_set(&site->world->queue, &site->unbacked, NEVER);
-    if (site->down || manners->former_replid == 0) return;
-    TRACE(site->world, "server %u  has another replication id, and no trace of the flip", site->index);
-    manners->replid = rng_mix(site->world->plan->seed, ++site->world->runs);
-    manners->former_replid = 0;
+    TRACE(world, "server %u  has another replication id, and the memory of before", site->index);
+    model_manners(site_model(site))->replid = rng_mix(world->plan->seed, ++world->runs);
 }
 
 /* The rest of a flip: the server is a master again, with the memory of before. */
@@ -167,18 +150,17 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
 
     manners->replica = false;
     if (site->down || site->snapshot == NULL) return;
+    if (fault->kind == FAULT_FLIP_LIVE && fault->nth % 4 == 1) {
+        change_replid(site);
+        return;
+    }
     TRACE(world, "server %u  is a master again, with older memory", site->index);
     site->late = site->old = true;
     holds_forgets(site);
     model_load(site_model(site), site->snapshot);
     actions_server(site, "ages");
-    manners->former_replid = manners->replid;
     manners->replid = rng_mix(world->plan->seed, ++world->runs);
-    manners->backlog_ttl_s = backlog_ttl_s(site);
-    queue_set(&world->queue, &site->unbacked, NEVER);
-    site->unbacked = (struct moment){.happen = on_unbacked, .arg = site};
-    if (manners->backlog_ttl_s != 0)
-        queue_set(&world->queue, &site->unbacked, world_now(world) + manners->backlog_ttl_s * 1000 * MS);
+    manners->repl_input += FLIP_BYTES;
     for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
         net_break(world->net, i, site->index, false, 0);
     site_look_again(site);

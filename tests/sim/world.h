@@ -306,8 +306,7 @@ struct site {
     struct moment second_look; /* when the command that changed something has ended */
     uint8_t readers_changed;   /* bits of keys */
     uint64_t frozen_until_us;
-    struct moment back;     /* of a crash */
-    struct moment unbacked; /* when the backlog of a role that flipped is freed */
+    struct moment back; /* of a crash */
     enum server_memory memory;
     uint64_t loading_us;
     bool new_replid, down, gone, stepped_back, late;

@@ -167,29 +167,6 @@ NODE_TEST(a_guard_that_is_to_be_written_is_asked_for_again)
     run_until(f, "down proto");
 }
 
-/* Only the replication id changed. Whatever the server says of its setting, the guard is asked for next. */
-NODE_TEST(a_setting_that_the_guard_needs_is_asked_for_first)
-{
-    static const char *const replies[] = {"%1\r\n$16\r\nrepl-backlog-ttl\r\n$4\r\n3600\r\n",
-                                          "*2\r\n$16\r\nrepl-backlog-ttl\r\n$4\r\n3600\r\n",
-                                          "-NOPERM this user has no permissions to run the 'config|get' command\r\n",
-                                          "*0\r\n", "*2\r\n$16\r\nrepl-backlog-ttl\r\n$12\r\n360000000000\r\n"};
-
-    for (size_t i = 0; i < LENGTH(replies); i++) {
-        const struct fake_step script[] = {SHAKE,
-                                           ASK_GUARD,
-                                           SEND("*2\r\n$3\r\nask\r\n$3\r\nttl\r\n"),
-                                           EXPECT("CONFIG GET repl-backlog-ttl"),
-                                           SEND(replies[i]),
-                                           ASK_GUARD,
-                                           SEND(CLEAR),
-                                           END};
-
-        begin(f, QUORLOCK_GUARD_CONNECTION, script);
-        run_until(f, "ready 1");
-    }
-}
-
 NODE_TEST(a_guard_that_comes_before_it_was_asked_for_is_refused)
 {
     static const struct fake_step script[] = {UP_TO_RIGHTS, SEND("$0\r\n\r\n" UNTRACKED ASK CLEAR), END};

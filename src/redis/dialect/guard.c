@@ -33,7 +33,7 @@ bool guard_is_on(const struct guard *guard)
 
 void guard_forget(struct guard *guard)
 {
-    guard->run_id[0] = guard->replid[0] = guard->seen[0] = guard->backlog_ttl[0] = '\0';
+    guard->run_id[0] = guard->replid[0] = guard->seen[0] = '\0';
     guard->until_us = guard->recheck_us = 0;
     guard->asked = guard->looks = false;
 }
@@ -62,9 +62,8 @@ static void guard_script(const struct guard *guard, struct bytes *out, const cha
 
 static void guard_add_question(const struct guard *guard, struct bytes *out, const char *how)
 {
-    guard_script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 2);
+    guard_script(guard, out, script_guard, sizeof(script_guard) - 1, guard->n_nodes, guard->max_lease_ms, 1);
     bytes_text(out, how);
-    bytes_text(out, guard->backlog_ttl);
 }
 
 void guard_look(struct guard *guard, struct bytes *out)
@@ -76,21 +75,6 @@ void guard_look(struct guard *guard, struct bytes *out)
 void guard_ask(const struct guard *guard, struct bytes *out)
 {
     guard_add_question(guard, out, guard->seen[0] != '\0' ? "1" : "0");
-}
-
-void guard_ask_ttl(struct bytes *out)
-{
-    BYTES_TEXTS(out, "CONFIG", "GET", "repl-backlog-ttl");
-}
-
-void guard_note_ttl(struct guard *guard, const struct reply *reply)
-{
-    const struct reply_item *value = &reply->elements[1];
-    uint64_t s;
-
-    if (reply->self.type == REPLY_ERROR || reply->n_elements != 2 || value->type != REPLY_STRING) return;
-    if (value->length < sizeof(guard->backlog_ttl) && guard_text_number(value->text, &s))
-        memcpy(guard->backlog_ttl, value->text, value->length + 1);
 }
 
 /* ---- what the server tells by itself ---- */
@@ -386,8 +370,7 @@ enum guard_verdict guard_judge(struct guard *guard, const struct reply *reply, u
     guard->asked = guard->looks = false;
     if (reply->self.type == REPLY_ERROR) return guard_refused(guard, &reply->self);
     if (reply->self.type != REPLY_ARRAY || reply->n_elements == 0) return guard_misfit(guard);
-    if (looked && reply_fits(reply, "s") && reply_is(why, "ask")) return GUARD_ASK;
-    if (looked && reply_fits(reply, "ss") && reply_is(why, "ask")) return GUARD_ASK_TTL;
+    if (looked && reply->n_elements == 1 && reply_is(why, "ask")) return GUARD_ASK;
     if (reply_is(why, "conflict")) return conflict(guard, reply);
     if (!reply_fits(reply, "siis") || text->length == 0 || text->length >= sizeof(guard->seen) ||
         strlen(text->text) != text->length)

@@ -35,7 +35,6 @@ struct guard {
     bool set_named; /* `set` is a name that the caller gave; else it is a hash of the addresses */
     /* For this connection. */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
-    char backlog_ttl[12];       /* its setting repl-backlog-ttl, in seconds; "": unknown */
     char seen[GUARD_TEXT_SIZE]; /* the text of the guard; "" before it was read */
     enum quarantine_cause cause;
     uint32_t wanted_ms;  /* the max_lease of the client in QUARANTINE_CLIENT */
@@ -65,13 +64,9 @@ void guard_meet(struct guard *, const char *run_id, const char *replid);
 /* guard_look - append the guard script as a read-only question; a failure stays in the buffer. It is sent before
  * guard_meet, in one write with the rest of the handshake, whose replies may still show that this is the wrong server:
  * hence it must not write. If something must be written, or the script may not run INFO, the verdict is GUARD_ASK.
- * guard_ask - append the guard script, which may write.
- * guard_ask_ttl - append the question for repl-backlog-ttl, for the verdict GUARD_ASK_TTL. Rule 4.15.
- * guard_note_ttl - read its reply. A refusal leaves it unknown. */
+ * guard_ask - append the guard script, which may write. */
 void guard_look(struct guard *, struct bytes *);
 void guard_ask(const struct guard *, struct bytes *);
-void guard_ask_ttl(struct bytes *);
-void guard_note_ttl(struct guard *, const struct reply *);
 /* guard_is_in - return whether that push tells of a change of the guard: of this key, or of all.
  * guard_track - append the command (CLIENT CACHING) that makes the server remember what the next one reads.
  * guard_compare - append that command and GET of the guard, which has two replies.
@@ -81,7 +76,7 @@ void guard_track(struct bytes *);
 void guard_compare(struct bytes *);
 bool guard_is_kept(const struct guard *, const struct reply *);
 #define GUARD_CHANGED "the guard changed or is gone: the server may have lost its memory"
-enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK, GUARD_ASK_TTL };
+enum guard_verdict { GUARD_CLEAR, GUARD_QUARANTINED, GUARD_FAILED, GUARD_ASK };
 /* guard_judge - read the reply, received at now_us. FAILED: fault and why are set. */
 enum guard_verdict guard_judge(struct guard *, const struct reply *, uint64_t now_us);
 /* guard_recheck_at - set when to ask again; the question may come later. */

@@ -11,10 +11,10 @@
 #define GUARD_ID_SIZE  64
 #define GUARD_SET_SIZE 128
 
-/* Rule 4.15. The remedy is for the second. */
+/* Rule 4.15. */
 #define QUARANTINE_ID_CHANGES                                                                                          \
-    "it was promoted and may have lost its memory, or its replicas were away for longer than its setting "             \
-    "repl-backlog-ttl or came back; where that is 0, the id stays"
+    "it took its memory from another server, or its replicas came or were away and it cannot tell (it does not count " \
+    "what it takes, or CONFIG RESETSTAT reset that)"
 
 struct guard_text {
     uint32_t n_nodes, max_lease_ms;

@@ -576,13 +576,13 @@ static void learn(struct pair *pair, const char *section, const char *field, uin
 void pair_learn_ids(struct pair *pair)
 {
     struct model_manners *manners = model_manners(pair->model);
-    char former[PAIR_ID + 1];
+    char input[PAIR_ID + 1];
 
     learn(pair, "server", "run_id", &manners->run);
     learn(pair, "replication", "master_replid", &manners->replid);
-    /* Scripts only ask whether there is one. */
-    pair_info(pair, true, "replication", "master_replid2", former, sizeof(former));
-    manners->former_replid = former[strspn(former, "0")] != '\0';
+    /* Scripts only ask whether there was any. */
+    pair_info(pair, true, "stats", "total_net_repl_input_bytes", input, sizeof(input));
+    manners->repl_input = input[strspn(input, "0")] != '\0';
 }
 
 /* ---- life ---- */
@@ -626,7 +626,7 @@ static void start_clock(struct pair *pair)
 
 void pair_open(struct pair *pair, enum pair_wrong wrong)
 {
-    struct model_manners manners = {.version = pair->version, .backlog_ttl_s = 3600};
+    struct model_manners manners = {.version = pair->version};
     char text[PAIR_INFO_MAX];
 
     *pair = (struct pair){.wrong = wrong};

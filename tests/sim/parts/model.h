@@ -21,8 +21,7 @@ struct session;
 /* What the process is; model_start() takes it, and `manners` may change while it runs. */
 struct model_manners {
     uint64_t run, replid;    /* run_id and master_replid are made of these */
-    uint64_t former_replid;  /* master_replid2; 0: none */
-    uint32_t backlog_ttl_s;  /* repl-backlog-ttl, as CONFIG says */
+    uint32_t repl_input;     /* the bytes that it took from a master */
     const char *version;     /* "6.2.14"; NULL: MODEL_VERSION */
     const char *valkey;      /* "9.1.2", which says that it is Redis 7.2.4; NULL: it is a Redis */
     uint64_t started_us;     /* by its clock then; 0: when the clock's time began */

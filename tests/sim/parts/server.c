@@ -8,7 +8,6 @@
 
 #define EXPIRY_US       100000
 #define EACH_US         20 /* a command takes so long on average */
-#define BACKLOG_TTL_S   3600
 #define RANDOM_SERVICE  1
 #define RANDOM_IDENTITY 2
 
@@ -251,7 +250,7 @@ void server_free(struct server *server)
 void server_boot(struct server *server, uint32_t index, uint64_t seed, const struct skew *wall,
                  const struct model_events *events)
 {
-    struct model_manners manners = {.version = MODEL_VERSION, .backlog_ttl_s = BACKLOG_TTL_S};
+    struct model_manners manners = {.version = MODEL_VERSION};
 
     end_process(server);
     if (server->snapshot != NULL) model_forget(server->snapshot);
@@ -283,7 +282,7 @@ void server_launch(struct server *server, enum server_memory memory, bool new_re
     draw_identity(server, &manners, new_replid);
     /* A replica that takes its place has run for long. */
     manners.started_us = memory == SERVER_OLD && new_replid ? 0 : server_wall_us(server);
-    manners.former_replid = 0;
+    manners.repl_input = 0;
     manners.busy = false;
     manners.loading = loading_us > 0;
     model_start(server->model, &manners, memory != SERVER_KEEPS, &server->events);

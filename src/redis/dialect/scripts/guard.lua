@@ -1,14 +1,12 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 -- KEYS[1] the guard, see modules/guard.lua
--- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO; 'look' if the client does not know
--- these two yet and nothing may be written, '1' if it has read the guard on this connection before, else '0'; and
--- repl-backlog-ttl in seconds, '' if it is not known
+-- ARGV N, set, max_lease in ms, run_id and master_replid from the client's INFO, and: 'look' if the client does not
+-- know these two yet and nothing may be written, '1' if it has read the guard on this connection before, else '0'
 -- Returns {why, rest of the quarantine in ms, max_lease, guard}, where why is 'kept', 'new' (there was none) or 'lost'
 -- (another process of the server wrote it); {'conflict', N, set, max_lease} if the guard has other settings;
--- {'conflict', guard} if it has another format; {'ask'} if the client must ask again, without 'look', and {'ask', 'ttl'}
--- if it shall read repl-backlog-ttl before.
-local n, set, lease, run, replid, knows, ttl = unpack(ARGV)
---@ from guard: guard_no_trace, guard_now, guard_write
+-- {'conflict', guard} if it has another format; {'ask'} if the client must ask again, without 'look'.
+local n, set, lease, run, replid, knows = unpack(ARGV)
+--@ from guard: guard_own_memory, guard_now, guard_write
 local failed, guard, stored, now, same_life
 failed, guard, stored, now, same_life, run, replid = guard_now(KEYS[1], run, replid)
 if failed then return failed end
@@ -39,10 +37,7 @@ local most = guard.lease
 if guard.till > now then most = math.max(most, guard.longest) end
 -- Rule 4.15.
 local same_run = why == 'lost' and guard.run == run
-if same_run and guard_no_trace() then
-  if knows == 'look' then return {'ask', 'ttl'} end
-  if ttl == '0' or (tonumber(ttl) or 0) * 1000 >= most then why, changed = 'kept', true end
-end
+if same_run and guard_own_memory() then why, changed = 'kept', true end
 if why ~= 'kept' then
   guard.how, guard.made, guard.cause = 'found', now, why == 'new' and 'first' or same_run and 'replication' or 'restart'
 end

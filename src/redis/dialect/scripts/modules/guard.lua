@@ -64,12 +64,12 @@ local function guard_write(g)
     g.till, g.longest, g.how, g.made, g.cause, g.wanted, g.wanted_till)
 end
 
--- guard_no_trace - return whether this master shows no trace of a change of role; false if it may not be asked. A server
--- that becomes a master keeps its former replication id in master_replid2, until it has had no replica for
--- repl-backlog-ttl. Rule 4.15.
-local function guard_no_trace()
-  local former = info('replication', 'master_replid2') or ''
-  return info('replication', 'role') == 'master' and string.find(former, '^0+$') ~= nil
+-- guard_own_memory - return whether this master has its own memory, although its replication id changed: it never took
+-- data from another server. False if it may not be asked. Rule 4.15.
+local function guard_own_memory()
+  local commands = redis.pcall('INFO', 'commandstats')
+  local known = type(commands) == 'string' and string.find(commands, 'resetstat', 1, true) == nil
+  return known and info('stats', 'total_net_repl_input_bytes') == '0' and info('replication', 'role') == 'master'
 end
 
 -- guard_now - return an error or nil; the guard, nil if there is none or no guard; its text, or false; the clock in ms;
