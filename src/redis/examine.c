@@ -296,8 +296,15 @@ static void examine_on_greeted(void *arg)
 static void examine_on_due(void *arg)
 {
     struct examine *examine = arg;
+    struct redis_link *link = &examine->link;
+    bool writes = examine->n_asked == N_REST && examine->asked[examine->at]->kind == ASK_PROBE;
 
-    link_drop_late(&examine->link, FAULT_UNREACHABLE);
+    /* It has answered all that only reads, and the next is a write. */
+    if (writes && link_now_us(link) >= link->step_us)
+        link_drop(link, FAULT_UNREACHABLE, "it answers INFO, but no write within %u ms: paused by CLIENT PAUSE?",
+                  (unsigned)link->config.timeout_ms);
+    else
+        link_drop_late(link, FAULT_UNREACHABLE);
 }
 
 /* An examination does not try a second time. */

@@ -622,6 +622,12 @@ class Reach(Doctor):
         self.bootstrap(addresses=str(other))
         self.assertEqual(self.codes(addresses=str(other)), (0, [("idle-limit", 0)]))
 
+    def test_a_server_that_is_paused(self):
+        other = Other(self, *AOF)
+        self.bootstrap(addresses=str(other))
+        other.ask("CLIENT", "PAUSE", 600000, "WRITE")
+        self.assertIn("paused by CLIENT PAUSE", self.text("unreachable", addresses=str(other)))
+
     def test_clients(self):
         other = Other(self, *AOF, "--maxclients", "10")
         addresses = str(other)
