@@ -71,7 +71,9 @@ static void comes_late(const char *owner, uint32_t after_ms)
 /* Two requests may come where the key was also repaired. A request may come at the last moment. */
 SERVERS_TEST(a_late_key_is_released)
 {
-    for (uint32_t repaired = 0; repaired < 2; repaired++) {
+    for (uint32_t i = 0; i < 2; i++) {
+        bool repaired = i != 0;
+
         fixture_client(3);
         lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
         server_freeze(SERVER(2));
