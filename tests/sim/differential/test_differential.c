@@ -420,6 +420,7 @@ PAIR_TEST(info_tells_what_a_server_tells)
     ASK(f, 0, "CONFIG", "GET", "appendfsync");
     ASK(f, 0, "CONFIG", "GET", "maxmemory");
     ASK(f, 0, "CONFIG", "GET", "maxmemory-policy");
+    ASK(f, 0, "CONFIG", "GET", "timeout");
 }
 
 TEST(a_wrong_model_is_noticed)

@@ -188,8 +188,10 @@ void run_config_get(struct call *call)
 {
     const struct {
         const char *name, *value;
-    } known[] = {
-        {"appendfsync", "everysec"}, {"maxmemory", maxmemory(call->model)}, {"maxmemory-policy", policy(call->model)}};
+    } known[] = {{"appendfsync", "everysec"},
+                 {"maxmemory", maxmemory(call->model)},
+                 {"maxmemory-policy", policy(call->model)},
+                 {"timeout", "0"}};
 
     if (call->n_words != 3) model_panic("CONFIG GET, but of one name", "", 0);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
