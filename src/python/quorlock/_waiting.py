@@ -32,11 +32,13 @@ class Done:
             while not self._set:
                 self._green(self._wake.fd)
             return True
-        # A signal that comes right before this thread begins to wait does not end the wait: look again.
-        while not self._lock.acquire(True, timeout_s if timeout_s >= 0 else LOOK_AGAIN_S):
-            if timeout_s >= 0:
-                return False
-        self._lock.release()
+        # A signal that comes right before this thread begins to wait does not end the wait: look again. One that comes
+        # right after it may leave the lock acquired.
+        while not self._set:
+            if self._lock.acquire(True, timeout_s if timeout_s >= 0 else LOOK_AGAIN_S):
+                self._lock.release()
+            elif timeout_s >= 0:
+                return self._set
         return True
 
     def __del__(self) -> None:
