@@ -157,7 +157,7 @@ def choose_kinds(asked, profile, guard, fence, abilities):
                                  "add --profile outside")
             left_out[name] = "outside what the lock claims" + (" with the guard off" if not kind.outside else "")
         elif kind.needs == "fence" and not fence and profile == "inside":
-            left_out[name] = "only a fencing token helps against it"
+            left_out[name] = "only a fencing token helps against it; --profile outside does it all the same"
         elif kind.needs in MISSING and kind.needs not in abilities:
             left_out[name] = MISSING[kind.needs]
         else:
