@@ -286,7 +286,11 @@ class Cell(World):
         if self.event in KEYS:
             if self.quorlock_is == "holds" and self.how != "reads":
                 self.wait_for_front()
+            prompts = self.said().count("> ")
             os.write(self.master, KEYS[self.event][0])
+            if self.event == "^C" and self.quorlock_is.startswith("stopped"):
+                # A line that comes while the shell handles it may lose its beginning.
+                self.wait("the shell has a new prompt", lambda: self.said().count("> ") > prompts)
         elif self.event == "hangup":
             os.close(self.master)
             self.master = -1
