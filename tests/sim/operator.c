@@ -133,16 +133,8 @@ static void rotate(struct site *site, const struct plan_fault *fault, bool ends)
     if (ends || fault->nth % 2 != 0) site->told_password = site->newest_password;
 }
 
-/* Its first replica came, or none was there for long. */
-static void change_replid(struct site *site)
-{
-    struct world *world = site->world;
-
-    TRACE(world, "server %u  has another replication id, and the memory of before", site->index);
-    model_manners(site_model(site))->replid = rng_mix(world->plan->seed, ++world->runs);
-}
-
-/* The rest of a flip: the server is a master again, with the memory of before. */
+/* The rest of a flip: the server is a master again, with the memory of before. Or there was none: it has another
+ * replication id, because its first replica came, or none was there for long. */
 static void flip_back(struct site *site, const struct plan_fault *fault)
 {
     struct world *world = site->world;
@@ -150,8 +142,9 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
 
     manners->replica = false;
     if (site->down || site->snapshot == NULL) return;
+    manners->replid = rng_mix(world->plan->seed, ++world->runs);
     if (fault->kind == FAULT_FLIP_LIVE && fault->nth % 4 == 1) {
-        change_replid(site);
+        TRACE(world, "server %u  has another replication id, and its own memory", site->index);
         return;
     }
     TRACE(world, "server %u  is a master again, with older memory", site->index);
@@ -159,7 +152,6 @@ static void flip_back(struct site *site, const struct plan_fault *fault)
     holds_forgets(site);
     model_load(site_model(site), site->snapshot);
     actions_server(site, "ages");
-    manners->replid = rng_mix(world->plan->seed, ++world->runs);
     manners->repl_input += FLIP_BYTES;
     for (uint32_t i = 0; i <= world->plan->n_machines && fault->kind == FAULT_FLIP; i++)
         net_break(world->net, i, site->index, false, 0);
