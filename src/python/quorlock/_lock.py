@@ -19,15 +19,15 @@ from ._handle import Handle
 from ._library import library
 from ._native import hub
 from ._started import Acquire, Signal, notify, start
-from ._waiting import CANCEL_AGAIN_S, Waiting, cooperatively, interruptible
+from ._waiting import CANCEL_AGAIN_S, LOOK_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 WAIT_MS_MAX = _library.TRY_ONCE - 1
 # A signal that comes right before the main thread begins to sleep does not wake it: look again.
-LOOK_MS, NO_LIMIT = 500, 2**32 - 1
-CANCEL_AGAIN_MS = 10
+LOOK_MS, CANCEL_AGAIN_MS = round(1000 * LOOK_AGAIN_S), round(1000 * CANCEL_AGAIN_S)
+NO_LIMIT = 2**32 - 1
 INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
