@@ -2,7 +2,8 @@
 -- ARGV cursor, pattern, count [, the prefix]
 -- Lists locks, readers and slots among the keys of one step: see modules/listing.lua. A lock is a string with the form
 -- of an owner token: a label of 1 to 64 printable characters and a colon, or neither if the key expires; and 40 hex
--- digits. quorlock:kept: may stand before it. Another string that expires may be a lock of another program. At most 120 bytes of a value are read, so that large values cost nothing.
+-- digits. quorlock:kept: may stand before it. Another string that expires may be a lock of another program. At most 120
+-- bytes of a value are read, so that large values cost nothing.
 local cursor, pattern, count, prefix = unpack(ARGV)
 --@ from listing: list
 --@ from names: name_of

@@ -6,8 +6,9 @@
 --@ from names: name_of
 
 -- list - run one step of SCAN, and return {next cursor, locks}: a line for each lock among the keys of this step with a
--- letter (x: a key, r: readers, s: a slot, o: another value, which expires), a number (of readers; of permits), ms left, the lengths of key and holder,
--- and both. d: a key that the user may not read. {'', ''}: the reply would be too long, so ask for fewer keys.
+-- letter (x: a key, r: readers, s: a slot, o: another value, which expires), a number (of readers; of permits), ms left,
+-- the lengths of key and holder, and both. d: a key that the user may not read. {'', ''}: the reply would be too long, so
+-- ask for fewer keys.
 -- lock_at(key) returns letter, number and holder; nil if the key is not a lock; nil and an error.
 local function list(cursor, pattern, count, kind, longest, lock_at)
   local page = redis.pcall('SCAN', cursor, 'MATCH', pattern, 'COUNT', count, 'TYPE', kind)
