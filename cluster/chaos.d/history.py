@@ -23,9 +23,9 @@ VERSION = 1  # of the protocol in quorlock-chaos(7)
 # Events that a client reports of its operations, and accesses to the register.
 CLIENT_EVENTS = {
     "invoke", "granted", "renewed", "refused", "lost", "released",
-    "read", "read_refused", "write", "write_refused", "breach", "killed", "observed",
+    "read", "read_refused", "write", "write_refused", "breach", "failed", "killed", "observed",
 }
-# Events that the supervisor reports; only healed, end and breach are judged.
+# Events that the supervisor reports; only healed and end are judged.
 SYSTEM_EVENTS = {"healed", "end", "fault", "node", "client", "run"}
 TEXTS = ("client", "key", "status", "text", "program", "mode", "leader")
 NUMBERS = ("t_us", "deadline_us", "fence", "value", "until_us", "bound_us", "valid_ms", "wait_ms", "id", "version", "user",
@@ -89,7 +89,7 @@ def _problem(fields):
         return None
     if not fields.get("client"):
         return f"{event} without a client"
-    if event not in ("killed", "breach") and not fields.get("key"):
+    if event not in ("killed", "breach", "failed") and not fields.get("key"):
         return f"{event} without a key"
     if event == "granted" and "deadline_us" not in fields:
         return "granted without deadline_us, the end of its validity"

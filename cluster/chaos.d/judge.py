@@ -183,6 +183,9 @@ class _Reader:
     def on_breach(self, event):
         self.bad("breach", event, event.fields.get("text", "saw a promise broken"))
 
+    def on_failed(self, event):
+        self.bad("client", event, event.fields.get("text", "ended badly"))
+
     def register(self, event):
         """The register of a key or of a slot: each slot has tokens of its own."""
         return self.registers.setdefault((event.key, event.number("slot")), _Register())
@@ -357,8 +360,8 @@ def describe(verdict):
                 lines.append(f"    and {count - EXAMPLES} more")
     failed = sum(verdict.kinds(False).values())
     if failed:
-        broke, writes = verdict.failed()
-        lines.append(f"verdict: VIOLATED, {plural(failed, 'time')}: {', '.join(broke + writes)}")
+        broke, beside = verdict.failed()
+        lines.append(f"verdict: VIOLATED, {plural(failed, 'time')}: {', '.join(broke + beside)}")
     else:
         tolerated = sum(verdict.kinds(True).values())
         lines.append("verdict: sound" + (f", with {tolerated} events outside the claim" if tolerated else ""))

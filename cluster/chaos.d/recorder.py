@@ -48,6 +48,7 @@ class Channel:
         self.lines = 0
         self.last_us = self.begun_us = now_us()
         self.greeted = self.ended = False
+        self.stops_by_answer = self.stopping = False  # a program without signals; it must end now
         self.armed = False
         self.asked_us, self.outcomes = {}, []  # of each user; of each operation: when it was asked for, "granted" or why not
         self.holding, self.go = threading.Event(), threading.Event()
@@ -141,7 +142,7 @@ class Recorder:
         fields = {"t_us": t_us, "client": channel.name} | {k: v for k, v in fields.items() if k not in ("t_us", "client")}
         verdict = "ok"
         if event == "hello":
-            channel.greeted = True
+            channel.greeted, channel.stops_by_answer = True, fields.get("stop") == "answer"
             fields |= {"event": "client", "state": "running"}
         elif event == "invoke":
             channel.asked_us[fields.get("user", 0)] = t_us
@@ -155,7 +156,8 @@ class Recorder:
             fields = self.registers.setdefault((fields["key"], fields.get("slot", 0)), Register()).access(fields)
             verdict = "ok" if fields["event"] == event else "refused"
         self._write(fields)
-        return f"{verdict} {t_us} {fields['now']}" if event in ("read", "write") else f"{verdict} {t_us}"
+        value = f" {fields['now']}" if event in ("read", "write") else ""
+        return f"{verdict} {t_us}{value}{' stop' if channel.stopping else ''}"
 
     def _stamp(self, channel, fields, arrived_us):
         """The time of a line: the client's own reading, if it gives a plausible one."""
@@ -193,7 +195,7 @@ def read_line(line, greeted, keys):
         fields = None
     if not isinstance(fields, dict):
         raise Malformed(f"{line.rstrip()[:80].decode(errors='replace')!r} is no JSON object: standard output is for the "
-                        "history alone, write everything else to standard error")
+                        f"history alone, write everything else{'' if greeted else ', such as a banner,'} to standard error")
     event = fields.get("event")
     if not isinstance(event, str) or event not in EVENTS:
         raise Malformed(f"{event!r} is no event that a client writes; there are {', '.join(EVENTS)}")
@@ -205,6 +207,8 @@ def read_line(line, greeted, keys):
             raise Malformed(f"{event} without {name}")
     if event == "hello" and fields["version"] != VERSION:
         raise Malformed(f"version {fields['version']!r} of the protocol is not known here; this is version {VERSION}")
+    if event == "hello" and fields.get("stop", "signal") not in ("signal", "answer"):
+        raise Malformed(f"stop is {fields['stop']!r}, neither signal (SIGTERM, the default) nor answer")
     if "key" in EVENTS[event] and fields["key"] not in keys:
         raise Malformed(f"key {fields['key']!r} is none of QUORLOCK_CHAOS_KEYS ({', '.join(keys)})")
     for name, value in fields.items():

@@ -6,7 +6,7 @@ import plan
 from drawing import COLOURS, KEY_COLOURS, SHAPES, Detail, Overview, box
 from judge import KINDS, MODES, milliseconds, percentile
 from lanes import paint
-from verdict import WRITES, plural
+from verdict import BESIDE, WRITES, plural
 
 LISTED_MAX = 60
 
@@ -98,11 +98,11 @@ def headline(verdict):
     """(class, sign, sentence, explanation)"""
     failed, tolerated = verdict.kinds(False), verdict.kinds(True)
     if failed:
-        broke, writes = verdict.failed()
-        times = sum(count for kind, count in failed.items() if kind not in WRITES)
+        broke, beside = verdict.failed()
+        times = sum(count for kind, count in failed.items() if kind not in BESIDE)
         title = f"{THINGS[thing(verdict)][0]} broken {plural(times, 'time')}" if broke else \
-            f"{THINGS[thing(verdict)][3]}, but {' and '.join(writes)}"
-        return "bad", "✕", title, f"{', '.join(broke + writes)}."
+            f"{THINGS[thing(verdict)][3]}, but {' and '.join(beside)}"
+        return "bad", "✕", title, f"{', '.join(broke + beside)}."
     if tolerated:
         return "mild", "!", THINGS[thing(verdict)][1], \
             (f"{plural(sum(tolerated.values()), 'event')} outside the claim, as these faults allow. "

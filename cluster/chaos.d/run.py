@@ -20,7 +20,7 @@ from output import EX_IOERR, Unwritten, say, write_whole
 from place import MOUNT_POINTS
 from recorder import Recorder
 from sources import check_sources
-from system import Client, ClientError, Filter, HarnessError, Links, Node, Ports, launch, now_us, wait_until
+from system import Client, ClientError, Filter, HarnessError, Links, Node, Ports, how_ended, launch, now_us, wait_until
 
 QUIET_SECONDS = 3      # of undisturbed work after healing
 LIVE_MARGIN_MS = 5000  # a grant must come this long after the expiry of keys that nobody holds
@@ -183,10 +183,10 @@ class System:
             return
         status, greeted = client.process.returncode, client.channel.greeted
         client.mute_lives = 0 if greeted else client.mute_lives + 1
-        text = f"ended with status {status}: {client.last_words()}"
+        text = f"{how_ended(status)}: {client.last_words()}"
         if status == 64 or (not greeted and (client.lives == 1 or client.mute_lives == MUTE_LIVES)):
             raise ClientError(f"client {client.name} {text}")
-        self.record("breach", client=client.name, text=text)
+        self.record("failed", client=client.name, text=text)
         self.record("killed", client=client.name)
         self.clients_killed += 1
         client.start()
@@ -208,8 +208,7 @@ class System:
         await self.greet()
         for client in self.clients:
             client.expected_to_end = True
-            client.signal(signal.SIGTERM)
-            client.signal(signal.SIGCONT)
+            client.ask_to_end()
         for client in self.clients:
             await client.ended()
         if self.recorder.problem:

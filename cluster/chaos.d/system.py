@@ -21,6 +21,7 @@ ADMIN_SECONDS = 10.0
 END_SECONDS = 20  # the time for clients to end
 HARNESS = "harness", "harness"  # our own user at the nodes, and its password
 LAST_BYTES = 2000  # how much of the end of a log is shown
+NO_HANDLER = ' (it must finish its operation and end with status 0; without signals, say "stop":"answer" in hello)'
 
 
 def last_lines(path):
@@ -28,6 +29,11 @@ def last_lines(path):
     with open(path, "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
         return file.read().decode(errors="replace").splitlines()[-3:]
+
+
+def how_ended(status):
+    """How a process ended, in words."""
+    return f"ended by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"ended with status {status}"
 
 
 class HarnessError(Exception):
@@ -364,20 +370,29 @@ class Client:
             os.killpg(self.process.pid, number)
 
     async def end(self):
-        """Ends the program with SIGTERM; raises HarnessError if it does not end well."""
-        self.signal(signal.SIGTERM)
-        self.signal(signal.SIGCONT)
+        """Ends the program, and records whether it ended well."""
+        await wait_until(lambda: self.channel.greeted or self.channel.ended, END_SECONDS)
+        self.ask_to_end()
         await self.ended()
+
+    def ask_to_end(self):
+        if self.channel.stops_by_answer:
+            self.channel.stopping = True
+        else:
+            self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
 
     async def ended(self):
         if await wait_gone(self.process, END_SECONDS):
             status = self.process.returncode
             self.signal(signal.SIGKILL)
             if status != 0:
-                self.system.record("breach", client=self.name, text=f"ends with status {status}: {self.last_words()}")
+                self.system.record("failed", client=self.name, text=f"{how_ended(status)} when it was asked to end"
+                                   f"{NO_HANDLER if status == -signal.SIGTERM else ''}: {self.last_words()}")
         else:
             await self.kill()
-            self.system.record("breach", client=self.name, text=f"does not end within {END_SECONDS} s of SIGTERM")
+            asked = '"stop" in an answer' if self.channel.stops_by_answer else "SIGTERM"
+            self.system.record("failed", client=self.name, text=f"does not end within {END_SECONDS} s of {asked}")
         self.system.record("client", client=self.name, state="ended")
 
     async def kill(self):

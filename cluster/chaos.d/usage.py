@@ -28,6 +28,18 @@ def number(low, high):
     return read
 
 
+def check_line_end(path):
+    """Raises ValueError if the program names an interpreter that cannot be found, because of the end of that line."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(1000)
+    except OSError:
+        return  # a program need not be readable
+    if first.startswith(b"#!") and first.endswith(b"\r\n"):
+        raise ValueError(f"--client: the lines of {path} end as on Windows, so the interpreter in the first one is not "
+                         f"found; remedy: sed -i 's/\\r$//' {shlex.quote(path)}")
+
+
 def command(text):
     """Splits a client's command line, and completes the program's path. Raises ValueError with the remedy."""
     try:
@@ -38,6 +50,7 @@ def command(text):
     if not path:
         raise ValueError(f"--client: '{words[0] if words else ''}' is no program that can be run; give its path, or "
                          "install it")
+    check_line_end(path)
     return [os.path.abspath(path), *words[1:]]
 
 

@@ -26,11 +26,14 @@ KINDS = {
     "no-grant-write": "a write by a client that held no lock",
     "liveness": "no grant after everything had healed",
     "breach": "the client saw the library break its word",
+    "client": "a client ended by itself, or did not end well when asked to",
 }
 # Two holders at once that exclude each other.
 OVERLAPS = {"overlap", "shared-overlap", "slot-overlap", "permits", "leaders"}
 # Wrong writes, which a lock can admit without a second owner.
 WRITES = {"stale-write", "lost-update"}
+# Violations that do not tell that the lock itself broke.
+BESIDE = WRITES | {"client"}
 # With --profile outside these are counted instead of failing the run.
 TOLERATED_OUTSIDE = OVERLAPS | {"token-duplicate", "token-order", "reader-token"}
 # The modes of keys. A lock is exclusive; a writer of a shared key has this mode, too.
@@ -130,17 +133,19 @@ class Verdict:
         return bool(self.counts.get("fenced grants"))
 
     def failed(self):
-        """(violations of the lock, wrong writes): texts with their numbers. Each write is counted in one of the two."""
+        """(violations of the lock, those beside it): texts with their numbers. Each write is counted in one of the two."""
         kinds = self.kinds(False)
         overlaps = sum(count for kind, count in kinds.items() if kind in OVERLAPS)
         broke = [plural(overlaps, "overlap")] if overlaps else []
-        broke += [f"{count:,} x {kind}" for kind, count in sorted(kinds.items()) if kind not in OVERLAPS | WRITES]
-        writes = []
+        broke += [f"{count:,} x {kind}" for kind, count in sorted(kinds.items()) if kind not in OVERLAPS | BESIDE]
+        beside = []
         if "stale-write" in kinds:
-            writes.append(plural(kinds["stale-write"], "stale write") + ("" if self.tokens else " (no fencing token in use)"))
+            beside.append(plural(kinds["stale-write"], "stale write") + ("" if self.tokens else " (no fencing token in use)"))
         if "lost-update" in kinds:
-            writes.append(plural(kinds["lost-update"], "lost update"))
-        return broke, writes
+            beside.append(plural(kinds["lost-update"], "lost update"))
+        if "client" in kinds:
+            beside.append(plural(kinds["client"], "client ended badly", "clients ended badly"))
+        return broke, beside
 
     def figures(self, mode):
         return self.modes.setdefault(mode, Figures())

@@ -87,9 +87,15 @@ def examples():
              "example.py": (f"{sys.executable} {folder}/example.py", None),
              "example.js": (f"node {folder}/example.js", missing("node")),
              "Example.java": (f"java -XX:-UsePerfData {folder}/Example.java", missing("java")),
-             "example.go": (f"{FOLDER}/example_go", missing("go"))}
-    if not found["example.go"][1]:
-        subprocess.run(["go", "build", "-o", f"{FOLDER}/example_go", f"{folder}/example.go"], check=True, timeout=LIMIT_S)
+             "example.sh": (f"bash {folder}/example.sh", missing("redis-cli")),
+             "example.go": (f"{FOLDER}/example_go", missing("go")),
+             "example.cpp": (f"{FOLDER}/example_cpp", missing("c++")),
+             # scripts/setup installs no Rust.
+             "example.rs": (f"{FOLDER}/example_rs", None if shutil.which("rustc") else "no rustc here")}
+    compilers = {"go": ("go", "build"), "cpp": ("c++", "-std=c++17", "-Wall", "-Wextra", "-Werror"), "rs": ("rustc", "-Dwarnings")}
+    for ending, words in compilers.items():
+        if not found[f"example.{ending}"][1]:
+            subprocess.run([*words, "-o", f"{FOLDER}/example_{ending}", f"{folder}/example.{ending}"], check=True, timeout=LIMIT_S)
     return {name: (command, why) for name, (command, why) in found.items()}
 
 
@@ -161,6 +167,25 @@ def begin_runs():
             time.sleep(0.05)
         sys.exit("out of\\tbreath")
         """))
+    crashes = """
+        def go(*_):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        signal.signal(signal.SIGTERM, go)
+        say("hello", version=1)
+        while True:
+            say("invoke", key=KEY)
+            say("granted", key=KEY, deadline_us=now_us() + 400000)
+            say("released", key=KEY)
+            time.sleep(0.05)
+        """
+    begin("crashes", "--clients", "1", "--faults", "reset", "--client", client("crashes", crashes))
+    begin("no handler", "--clients", "1", "--faults", "reset", "--client",
+          client("no_handler", crashes.replace("signal.SIGTERM, go", "signal.SIGTERM, signal.SIG_DFL")))
+    begin("windows", "--client", f"""sh -c 'trap "" TERM; {sys.executable} {ROOT}/cluster/examples/example.py | sed -u "s/$/\\r/"'""")
+    begin("banner", "--client", client("banner", """
+        print("Welcome to Lock 3")
+        say("hello", version=1)
+        """))
     # A log that no memory can hold; it takes no room.
     begin("talks", "--clients", "1", "--client", client("talks", """
         say("hello", version=1)
@@ -209,6 +234,18 @@ class Examples(unittest.TestCase):
 
     def test_go(self):
         self.assertEqual(self.assert_sound("example.go")[1], {"example.go"})
+
+    def test_cpp(self):
+        self.assertEqual(self.assert_sound("example.cpp")[1], {"example.cpp"})
+
+    def test_rust(self):
+        self.assertEqual(self.assert_sound("example.rs")[1], {"example.rs"})
+
+    def test_shell(self):
+        self.assertEqual(self.assert_sound("example.sh")[1], {"example.sh"})
+
+    def test_line_ends_of_windows(self):
+        self.assertEqual(self.assert_sound("windows")[1], {"example.py"})
 
     def test_several_programs(self):
         programs = self.assert_sound("mixed")[1]
@@ -265,14 +302,34 @@ class Bad(unittest.TestCase):
         status, output, verdict, _ = self.ended("hangs")
         self.assertEqual(status, 1, output)
         self.assertIn("c1 does not end within 20 s of SIGTERM", output)
-        self.assertEqual(verdict["violations"], {"breach": 1}, output)
+        self.assertEqual(verdict["violations"], {"client": 1}, output)
+        self.assertIn("1 x client: a client ended by itself, or did not end well when asked to", output)
 
     def test_a_client_that_ends_by_itself_is_replaced(self):
         status, output, verdict, _ = self.ended("ends")
         self.assertEqual(status, 1, output)
         self.assertIn("ended with status 1: out of breath", output)  # the tab is none any more
-        self.assertGreaterEqual(verdict["violations"]["breach"], 2, output)
+        self.assertGreaterEqual(verdict["violations"]["client"], 2, output)
+        self.assertNotIn("library", output)
         self.assertGreaterEqual(verdict["counts"]["operations"], 81, output)
+
+    def test_a_client_that_ends_badly(self):
+        status, output, verdict, _ = self.ended("crashes")
+        self.assertEqual((status, verdict["violations"]), (1, {"client": 1}), output)
+        self.assertIn("c1 ended by signal 11 (Segmentation fault) when it was asked to end: it says nothing", output)
+        self.assertIn("verdict: VIOLATED, 1 time: 1 client ended badly", output)
+
+    def test_a_client_that_handles_no_signal(self):
+        status, output, verdict, _ = self.ended("no handler")
+        self.assertEqual((status, verdict["violations"]), (1, {"client": 1}), output)
+        self.assertIn('c1 ended by signal 15 (Terminated) when it was asked to end (it must finish its operation and end with '
+                      'status 0; without signals, say "stop":"answer" in hello)', output)
+
+    def test_a_client_that_begins_with_a_banner(self):
+        status, output, _, _ = self.ended("banner")
+        self.assertEqual(status, 65, output)
+        self.assertRegex(output, r"chaos: client c\d, line 1: 'Welcome to Lock 3' is no JSON object: standard output is for the "
+                                 "history alone, write everything else, such as a banner, to standard error")
 
     def test_a_client_that_never_stops_talking(self):
         status, output, _, _ = self.ended("talks")
@@ -315,6 +372,15 @@ class Bad(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (64, ""))
             self.assertIn(text, done.stderr)
 
+    def test_a_script_with_the_line_ends_of_windows(self):
+        path = Path(FOLDER, "lines of windows.sh")
+        path.write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
+        path.chmod(0o755)
+        done = chaos("--client", f"'{path}'")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn(f"the lines of {path} end as on Windows, so the interpreter in the first one is not found; remedy: "
+                      f"sed -i 's/\\r$//' '{path}'", done.stderr)
+
     def test_the_plan_is_the_same_for_all(self):
         ours, theirs = (chaos("--plan", "--seed", "5", "--seconds", "30", *more) for more in ((), ("--client", "true")))
         self.assertEqual((ours.returncode, theirs.returncode), (0, 0))
@@ -330,16 +396,22 @@ server = socket.socket()
 server.bind(("127.0.0.1", 0))
 server.listen()
 family, bound, host = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, sys.argv[1], sys.argv[2]
+port = 0
+if sys.argv[3:]:
+    with socket.socket() as free:
+        free.bind(("127.0.3.1", 0))
+        port = free.getsockname()[1]
 with socket.socket(family) as client:
     if bound:
-        client.bind((bound, 0))
+        client.bind((bound, port))
     client.connect((host, server.getsockname()[1]))
     print(client.getsockname()[0])
+    assert port in (0, client.getsockname()[1])
 """
 
-    def source_of(self, bound, host):
+    def source_of(self, bound, host, *port):
         shim = os.path.join(os.path.dirname(BIN), "lib", "source_shim.so")
-        done = subprocess.run([sys.executable, "-c", self.CONNECT, bound, host], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-c", self.CONNECT, bound, host, *port], capture_output=True, text=True,
                               timeout=LIMIT_S, check=False,
                               env=os.environ | {"LD_PRELOAD": shim, "QUORLOCK_CHAOS_SOURCE": "127.0.3.1"})
         self.assertEqual(done.stderr, "")
@@ -349,12 +421,19 @@ with socket.socket(family) as client:
         self.assertEqual(self.source_of("", "127.0.0.1"), "127.0.3.1")
         self.assertEqual(self.source_of("127.0.3.2", "127.0.0.1"), "127.0.3.2")
 
+    def test_any_address(self):
+        """Some runtimes bind every socket."""
+        self.assertEqual(self.source_of("0.0.0.0", "127.0.0.1"), "127.0.3.1")
+        self.assertEqual(self.source_of("0.0.0.0", "127.0.0.1", "a port"), "127.0.3.1")
+
     def test_an_ipv6_socket_for_ipv4(self):
         try:
             socket.socket(socket.AF_INET6).close()
         except OSError:
             self.skipTest("no IPv6 here")
         self.assertEqual(self.source_of("", "::ffff:127.0.0.1"), "::ffff:127.0.3.1")
+        self.assertEqual(self.source_of("::", "::ffff:127.0.0.1"), "::ffff:127.0.3.1")
+        self.assertEqual(self.source_of("::", "::ffff:127.0.0.1", "a port"), "::ffff:127.0.3.1")
         self.assertEqual(self.source_of("::ffff:127.0.3.2", "::ffff:127.0.0.1"), "::ffff:127.0.3.2")
 
 
@@ -476,6 +555,7 @@ class Lines(unittest.TestCase):
         self.assert_refused("no JSON object", "[" * 5000)
         self.assert_refused("longer than 65536 bytes", self.HELLO, "x" * 70000)
         self.assert_refused('invoke before hello: the first line is {"event":"hello","version":1}', self.INVOKE)
+        self.assert_refused("stop is 'never', neither signal (SIGTERM, the default) nor answer", self.HELLO | {"stop": "never"})
         self.assert_refused("a second hello", self.HELLO, self.HELLO)
         self.assert_refused("version 2 of the protocol is not known here; this is version 1", self.HELLO | {"version": 2})
         self.assert_refused("hello without version", {"event": "hello"})
