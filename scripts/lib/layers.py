@@ -21,6 +21,7 @@ LAYERS = {
     "src/redis/wire": "src/base",
     "src/redis/dialect": "include/quorlock src/base src/redis/wire",
     "src/redis/link": "src/base src/redis/wire src/redis/dialect",
+    "src/redis/link/loaded": "include/quorlock src/redis/link",
     "src/redis": "include/quorlock src/base src/redis/wire src/redis/dialect src/redis/link",
     "src/runtime": "include/quorlock src/base src/core src/redis src/redis/link",
     "src/lock": "include/quorlock src/base src/core src/redis src/runtime",
@@ -56,7 +57,8 @@ SYSTEM = {
 }
 # HEADERS: the only folders and files that may include them. Access to the system, and memory, go through src/base.
 BASE = ("include/quorlock/adapters src/base src/api/sync.c src/api/sync_loop.c src/api/sync_loop.h "
-        "src/api/sync_election.c src/api/sync_events.c src/api/sync_events.h src/api/sync_report.c src/settings src/bench src/cli")
+        "src/api/sync_election.c src/api/sync_events.c src/api/sync_events.h src/api/sync_report.c src/settings src/bench src/cli "
+        "src/redis/link/loaded/tls_load.c")
 ONLY = {
     "hiredis/": "src/bench",
     "openssl/": "src/redis/link",
@@ -67,6 +69,8 @@ ONLY = {
 CALLS = set("""abort accept bind calloc clock_gettime close connect exit free getaddrinfo getpeername getrandom getsockname
     getsockopt gettimeofday listen malloc nanosleep open poll printf puts rand random read realloc recv recvfrom recvmsg
     select send sendmsg sendto setsockopt shutdown sleep socket strdup strndup time usleep write""".split())
+# FILE: the one that a program links in its place, with the same names.
+IN_PLACE_OF = {"src/redis/link/loaded/tls_load.c": "src/redis/link/tls.c"}
 # Folders with at least one assertion for every two functions.
 ASSERTED = "src/core src/lock src/runtime".split()
 # Generated headers, and the folders that own them.
@@ -245,7 +249,8 @@ def rule_names(sources):
     first = {}
     for source in sources:
         for name, line in {**source.defined, **source.statics}.items():
-            if first.setdefault(name, source.path) != source.path:
+            path = IN_PLACE_OF.get(source.path, source.path)
+            if first.setdefault(name, path) != path:
                 finding(source.path, line, f"{name} is defined in {first[name]} too; begin it with the name of its file")
 
 

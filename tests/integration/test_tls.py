@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -185,6 +186,23 @@ class Tls(Case):
 
     def test_nodes_with_and_without_tls_go_together(self):
         self.assert_taken(addresses=f"{SERVERS[0]},127.0.0.1:{SERVERS[1].port},{SERVERS[2]}")
+
+    def test_openssl_is_loaded_only_where_a_node_asks_for_tls(self):
+        plain = ",".join(f"127.0.0.1:{server.port}" for server in SERVERS)
+        for addresses, expected in [(plain, False), (nodes(), True)]:
+            process = self.shell("--set-name", "tls", script="touch up; exec sleep 60", env={"QUORLOCK_NODES": addresses})
+            with open(f"/proc/{process.pid}/maps", encoding="utf-8") as maps:
+                self.assertEqual("libcrypto" in maps.read(), expected)
+            process.terminate()
+            self.end(process)
+            os.unlink(self.path("up"))
+
+    def test_a_command_without_its_module(self):
+        alone = shutil.copy(command_case.QUORLOCK, self.folder)
+        result = subprocess.run([alone, "run", "-n", self.key, "--", "true"], capture_output=True, text=True, check=False,
+                                env={"QUORLOCK_NODES": nodes(), "QUORLOCK_CONFIG": "/dev/null"})
+        self.assertEqual(result.returncode, 64, result.stderr)
+        self.assertRegex(result.stderr, "TLS needs a file that is installed with quorlock .*/lib/quorlock/tls.so: ")
 
     # ---- options
 

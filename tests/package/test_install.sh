@@ -19,7 +19,7 @@ install_it() {
     [ -e "$libdir/libquorlock.so" ] || fail "no shared library"
     for file in include/quorlock/{quorlock.{h,hpp},common.hpp,async.hpp} bin/quorlock share/man/man1/quorlock.1 share/man/man5/quorlock.conf.5 \
         share/bash-completion/completions/quorlock share/zsh/site-functions/_quorlock \
-        share/fish/vendor_completions.d/quorlock.fish \
+        share/fish/vendor_completions.d/quorlock.fish lib/quorlock/tls.so \
         lib/systemd/{system,user}/quorlock{@.service,-job@.service,-job@.timer}; do
         [ -s "$prefix/$file" ] || fail "$file is not installed"
     done
@@ -41,6 +41,8 @@ install_it() {
         fail "an installed file names the build or source folder"
     fi
     version=$("$prefix/bin/quorlock" --version) || fail "the installed command does not run"
+    said=$("$prefix/bin/quorlock" --nodes rediss://127.0.0.1:1 inspect key 2>&1) && fail "a lock on a closed port: $said"
+    case $said in *'TLS needs'*) fail "the installed command does not find its module: $said" ;; esac
     header=$(sed -n 's/^#define QUORLOCK_VERSION  *"\(.*\)"/\1/p' "$prefix/include/quorlock/quorlock.h")
     case $version in *"$header"*) ;; *) fail "version '$version' is not the header's '$header'" ;; esac
     passed "installed, version $header"
