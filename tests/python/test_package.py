@@ -91,6 +91,8 @@ def build(python, source, folder):
           f"{licenses or 'nothing'} is not the license")
     with open(glob.glob(os.path.join(folder, "installed", "*.dist-info", "METADATA"))[0], encoding="utf-8") as metadata:
         check(re.search(r"^License(-Expression)?: BSD-3-Clause$", metadata.read(), re.M), "the license is not named")
+    with open(glob.glob(os.path.join(folder, "installed", "*.dist-info", "entry_points.txt"))[0], encoding="utf-8") as points:
+        check(points.read().strip() == "[pytest11]\nquorlock.testing = quorlock.testing", "pytest does not find its plugin")
 
 
 PROGRAM = """
@@ -179,7 +181,7 @@ def fields_of(headers, name):
 def check_structs(source, library, folder):
     os.environ["QUORLOCK_LIBRARY"] = library
     sys.path.insert(0, os.path.join(source, "src", "python"))
-    from quorlock import _client, _election, _library, _lock, _observer  # pylint: disable=import-outside-toplevel
+    from quorlock import _client, _election, _library, _lock, _observer, _report  # pylint: disable=import-outside-toplevel
     pairs = [(_client.Options, "quorlock_client_options"), (_lock.Options, "quorlock_lock_options"),
              (_library.Result, "quorlock_sync_result"), (_library.Event, "quorlock_event"),
              (_observer.Options, "quorlock_observer_options"),
@@ -187,7 +189,7 @@ def check_structs(source, library, folder):
              (_library.InspectNode, "quorlock_inspect_node"), (_library.InspectReport, "quorlock_inspect_report"),
              (_library.BreakNode, "quorlock_break_node"), (_library.BreakReport, "quorlock_break_report"),
              (_library.Listed, "quorlock_listed"), (_library.ListNode, "quorlock_list_node"),
-             (_library.ListReport, "quorlock_list_report")]
+             (_library.ListReport, "quorlock_list_report"), (_report.BootstrapOptions, "quorlock_bootstrap_options")]
     paths = pathlib.Path(source, "include", "quorlock").glob("*.h")
     headers = "".join(path.read_text(encoding="utf-8") for path in paths)
     wanted, lines = {}, []

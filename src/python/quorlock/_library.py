@@ -103,6 +103,7 @@ class ListReport(ctypes.Structure):
 
 
 ListCallback = CFUNCTYPE(None, c_int, POINTER(ListReport), c_void_p)
+BootstrapCallback = CFUNCTYPE(None, c_int, c_void_p, c_void_p)
 
 OPTIONS = c_void_p  # a struct of options; each stands in the module whose arguments set it
 
@@ -123,6 +124,7 @@ FUNCTIONS = {
     "quorlock_sync_client_inspect": (c_int, c_void_p, c_char_p, InspectCallback, c_void_p),
     "quorlock_sync_client_list": (c_int, c_void_p, c_char_p, ListCallback, c_void_p),
     "quorlock_sync_client_break": (c_int, c_void_p, c_char_p, c_char_p, BreakCallback, c_void_p),
+    "quorlock_sync_client_bootstrap": (c_int, c_void_p, OPTIONS, BootstrapCallback, c_void_p),
     "quorlock_sync_lock_new": (c_int, POINTER(c_void_p), c_void_p, POINTER(c_char_p), c_size_t, OPTIONS,
                               POINTER(Error)),
     "quorlock_sync_lock_acquire": (c_int, c_void_p, POINTER(Result)),

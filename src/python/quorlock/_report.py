@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who holds a key, node by node."""
 import ctypes
+from ctypes import c_size_t, c_uint32
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from . import _library
@@ -183,6 +184,21 @@ def inspect(client: Connection, key: Text) -> InspectReport:
 def break_lock(client: Connection, key: Text, owner: Optional[bytes]) -> BreakReport:
     found: BreakReport = ask(client, "quorlock_sync_client_break", key, read_break, _library.BreakCallback, owner)
     return found
+
+
+class BootstrapOptions(ctypes.Structure):
+    """struct quorlock_bootstrap_options"""
+    _fields_ = [("size", c_size_t), ("reconfigure", c_uint32), ("if_needed", c_uint32), ("despite_clients", c_uint32)]
+
+
+def bootstrap(client: Connection) -> None:
+    """Declare that no lock is held on the nodes, although clients may be connected. The client has guard="off"."""
+    options = BootstrapOptions(size=ctypes.sizeof(BootstrapOptions), despite_clients=1)
+    with client._call() as handle:
+        status = library.quorlock_sync_client_bootstrap(handle, ctypes.byref(options),
+                                                        _library.BootstrapCallback(lambda *_: None), None)
+    if status != OK:
+        raise error(status, library.quorlock_status_text(status).decode())
 
 
 def ask_for_all(client: Connection, pattern: Text) -> ListReport:
