@@ -202,30 +202,11 @@ void admission_update_rtt(struct admission *admission, uint32_t index, uint32_t 
 
 /* ---- serving ---- */
 
-static void serve_rounds(struct admission *admission)
+/* Who begins waits no more. */
+static void serve(struct admission *admission, struct list *waiting, bool (*has_room)(const struct admission *))
 {
-    struct list *rounds = &admission->rounds;
-
-    for (size_t n = rounds->count; n > 0 && rounds->count > 0 && has_round_room(admission); n--) {
-        if (!admission->begin(FIRST_OF(rounds, struct applicant, link))) return;
-    }
-}
-
-static void serve_repairs(struct admission *admission)
-{
-    struct list *repairs = &admission->repairs;
-
-    for (size_t n = repairs->count; n > 0 && repairs->count > 0 && has_repair_room(admission); n--) {
-        if (!admission->begin(FIRST_OF(repairs, struct applicant, link))) return;
-    }
-}
-
-static void serve_attempts(struct admission *admission)
-{
-    struct list *attempts = &admission->attempts;
-
-    while (attempts->count > 0 && has_attempt_room(admission)) {
-        if (!admission->begin(FIRST_OF(attempts, struct applicant, link))) return;
+    while (waiting->count > 0 && has_room(admission)) {
+        if (!admission->begin(FIRST_OF(waiting, struct applicant, link))) return;
     }
 }
 
@@ -251,10 +232,10 @@ static void serve_releases(struct admission *admission, uint32_t node)
 void admission_serve(struct admission *admission)
 {
     if (!admission_is_wanted(admission)) return;
-    serve_rounds(admission);
+    serve(admission, &admission->rounds, has_round_room);
     for (uint32_t i = 0; i < admission->runtime->n_nodes; i++) serve_releases(admission, i);
-    serve_repairs(admission);
-    serve_attempts(admission);
+    serve(admission, &admission->repairs, has_repair_room);
+    serve(admission, &admission->attempts, has_attempt_room);
     if (admission_is_wanted(admission)) look_again(admission);
     admission_check(admission);
     /* While anything waits, the waker is set. */
