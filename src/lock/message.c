@@ -83,10 +83,6 @@ const char *message_owner(char *ret, size_t size, const char *owner)
         snprintf(ret, size, "%.*s%s", OWNER_SHOWN, owner, colon);
         return ret;
     }
-    if (strcmp(owner, OWNER_READERS) == 0) {
-        snprintf(ret, size, "readers");
-        return ret;
-    }
     if (*owner == '\0') owner = "\"\""; /* else nothing would be seen of it */
     if (label >= OPTIONS_LABEL_SIZE || !owner_is_plain_text(owner)) label = 0;
     message_add(&text, "%.*s", (int)label, owner);

@@ -122,8 +122,20 @@ TEST(verdicts)
          {{REFUSED, B, 60, NULL}, {REFUSED, A, 40, NULL}, {.outcome = PENDING}},
          "\"key\" is taken on 2 of 3 nodes, by bbbbbbbb and others"},
         {QUORLOCK_ERR_HELD,
+         {{REFUSED, B, 60, NULL}, {REFUSED, A, 40, NULL}, {REFUSED, NULL, -2, NULL}},
+         "\"key\" is taken on 3 of 3 nodes, by bbbbbbbb and others"},
+        {QUORLOCK_ERR_HELD,
+         {{REFUSED, B, 60, NULL}, {REFUSED, A, 40, NULL}, {.outcome = NONE}},
+         "\"key\" is taken on 2 of 3 nodes, by several owners"},
+        {QUORLOCK_ERR_HELD,
+         {{REFUSED, B, 60, NULL}, {NONE, A, 40, NULL}, {.outcome = NONE}},
+         "\"key\" is taken on 2 of 3 nodes, by several owners"},
+        {QUORLOCK_ERR_HELD,
          {{REFUSED, NULL, -2, NULL}, {REFUSED, NULL, -2, NULL}, {.outcome = PENDING}},
          "\"key\" is held by somebody else on 2 of 3 nodes"},
+        {QUORLOCK_ERR_HELD,
+         {{REFUSED, NULL, -2, NULL}, {PENDING, A, -2, NULL}, {.outcome = PENDING}},
+         "\"key\" is held by somebody else on 1 of 3 nodes"},
         {QUORLOCK_ERR_HELD,
          {{PENDING, A, -2, NULL}, {.outcome = PENDING}, {.outcome = PENDING}},
          "\"key\" was held by label:aaaaaaaa when a node answered last"},
@@ -204,6 +216,27 @@ TEST(releases)
         message_released(s->claim, &rows[i].completion, &s->result, s->text, sizeof(s->text));
         assert_string_equal(s->text, rows[i].text);
         scene_end(s);
+    }
+}
+
+TEST(owners_are_cut_behind_their_label)
+{
+    static const struct {
+        const char *owner, *text;
+    } rows[] = {
+        {A, "label:aaaaaaaa"},
+        {B, "bbbbbbbb"},
+        {"", "\"\""},
+        {HOLDER_READERS, "readers"},
+        {"01234567-89ab-4def-8123-456789abcdef:77", "01234567:77"},
+        {"b b\x1b\x7f", "b\\x20b\\x1b\\x7f"},
+        {"b b:aaaaaaaaaaaa", "b\\x20b:aaaa"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        char text[200];
+
+        assert_string_equal(message_owner(text, sizeof(text), rows[i].owner), rows[i].text);
     }
 }
 
