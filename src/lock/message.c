@@ -551,6 +551,19 @@ static void log_degraded(struct claim *claim, const struct quorlock_result *resu
                 keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
 }
 
+/* Another owner's key makes the lock one node weaker; without an expiry it does so until somebody takes it away. */
+static void add_other_owner(struct text *text, const struct quorlock_result *result)
+{
+    int64_t left_ms[QUORLOCK_NODES_MAX];
+    char owner[OWNER_SIZE];
+    size_t on;
+    const char *holder = main_holder(result, &on);
+
+    if (holder == NULL) return;
+    message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+    if (left_ms[message_leases(result, holder, left_ms) - 1] == INT64_MAX) PUT(text, ", no expiry");
+}
+
 /* No other line of the log reports nodes that refuse renewals and work well otherwise. */
 static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock_result *result)
 {
@@ -566,6 +579,7 @@ static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock
     }
     if ((log & (CORE_LOG_RENEW_FAILED | CORE_LOG_DEGRADED)) == 0) return;
     add_failures(&text, result);
+    add_other_owner(&text, result);
     if ((log & CORE_LOG_RENEW_FAILED) != 0 && is_new_failure(claim, log, result)) {
         runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more%s", name,
                     result->granted, result->n_votes, valid_ms, why);

@@ -160,6 +160,17 @@ CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
+CLIENT_TEST(the_log_names_another_owner_on_a_node)
+{
+    quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+    struct seen seen;
+
+    server_do(SERVER(1), "SET key another");
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_log("degraded \"key\": held on 2 of 3 nodes; held by another on 1, no expiry", 1);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
 CLIENT_TEST(silent_nodes_still_count_in_the_log)
 {
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
