@@ -201,6 +201,45 @@ CLIENT_TEST(an_attempt_that_fails_at_other_nodes_keeps_its_place)
     await_queue("one", 0);
 }
 
+/* Until when the client that has the arbiter's yes is remembered there. */
+static long long marked_until(uint32_t arbiter)
+{
+    static const char script[] =
+        "for _, c in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do if string.match(c, '^W') then "
+        "return tonumber(redis.call('ZSCORE', KEYS[1], '~' .. string.sub(c, 2))) end end return 0";
+
+    return server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:one", script);
+}
+
+static struct {
+    uint32_t arbiter;
+    long long until_ms;
+} marked;
+
+static bool is_marked_for_longer(void *arg)
+{
+    (void)arg;
+    return marked_until(marked.arbiter) > marked.until_ms;
+}
+
+/* Otherwise it would be forgotten after two seconds, and those that came later pass. */
+CLIENT_TEST(a_client_that_gets_the_arbiters_yes_in_vain_is_remembered)
+{
+    struct seen released = {0};
+
+    hold_and_queue(2);
+    marked.arbiter = arbiter_of("one");
+    for (uint32_t i = 0; i < 3; i++)
+        if (i != marked.arbiter) server_do(SERVER(i), "SET one other PX 60000");
+    assert_status(fixture_release(contenders[0].lock, &released), QUORLOCK_ERR_LOST);
+    await(is_marked, &marked.arbiter, GENEROUS_MS, "an attempt");
+    marked.until_ms = marked_until(marked.arbiter);
+    await(is_marked_for_longer, NULL, GENEROUS_MS, "another one");
+    for (uint32_t i = 0; i < 3; i++)
+        if (i != marked.arbiter) server_do(SERVER(i), "DEL one");
+    expect_in_order(1, 2);
+}
+
 static bool has_queue_with_prefix(void *arg)
 {
     (void)arg;

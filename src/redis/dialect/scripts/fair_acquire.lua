@@ -60,9 +60,9 @@ if reply.err then return reply end
 for _, lock in ipairs(locks) do
   local queue, letter, why = queue_of(lock.key), letter_of(lock), nil
   if reply[1] == 1 then
-    if lock.queued and not lock.marked then
+    if lock.queued then
       --@ from queue: queue_mark
-      queue_mark(queue, letter, waiter, lock.queued)
+      queue_mark(queue, letter, waiter, lock.queued, least_ms > 0 and request.life_ms + least_ms)
     end
   elseif least_ms > 0 then
     --@ from queue: queue_stay, queue_life

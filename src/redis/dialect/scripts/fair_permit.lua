@@ -44,7 +44,7 @@ local reply = guard_refuses(KEYS[3], seen, how)
   or slot_acquire(KEYS[2], name, asked, owner, lease_ms, token, life_ms, how, max_lease_ms, permits, true, passed)
 if reply.err then return reply end
 if reply[1] == 1 then
-  if queued then queue_mark_slot(queue, waiter, queued, reply[4]) end
+  if queued then queue_mark_slot(queue, waiter, queued, least_ms > 0 and queue_ms + least_ms, reply[4]) end
   return reply
 end
 --@ from queue: queue_first, queue_stay, queue_life

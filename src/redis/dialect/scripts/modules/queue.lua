@@ -170,16 +170,18 @@ local function queue_stay(queue, letter, name, place, till_ms)
   if type(done) == 'table' then return done end
 end
 
--- queue_mark - mark that a client of the queue has this node's yes. Rule 9.3.
-local function queue_mark(queue, letter, name, place)
+-- queue_mark - mark that a client of the queue has this node's yes, and remember it until then; nil: no longer than
+-- before. It may get a yes each time it asks, and fail at other nodes. Rules 9.3 and 9.4.
+local function queue_mark(queue, letter, name, place, till_ms)
   local score = whole(-place - queue_high(letter))
   redis.pcall('ZREM', queue, letter .. name)
   redis.pcall('ZADD', queue, score, string.upper(letter) .. name)
+  if till_ms then redis.pcall('ZADD', queue, whole(till_ms), '~' .. name) end
 end
 
 -- queue_mark_slot - the same for a slot.
-local function queue_mark_slot(queue, name, place, slot)
-  queue_mark(queue, 'w', name, place)
+local function queue_mark_slot(queue, name, place, till_ms, slot)
+  queue_mark(queue, 'w', name, place, till_ms)
   redis.pcall('ZADD', queue, whole(-1 - slot), '=' .. name)
 end
 
