@@ -28,6 +28,7 @@ WAIT_MS_MAX = _library.TRY_ONCE - 1
 # A signal that comes right before the main thread begins to sleep does not wake it: look again.
 LOOK_MS, CANCEL_AGAIN_MS = round(1000 * LOOK_AGAIN_S), round(1000 * CANCEL_AGAIN_S)
 NO_LIMIT = 2**32 - 1
+ENDS_OF_RELEASE = OK, NOQUORUM, LOST
 INHERITED = "the parent of this process holds the lock: acquire it here first"
 
 
@@ -102,8 +103,7 @@ class Lock(Handle):
         self._client, self._keys, self._on_lost, self._names, self._options = client, keys, on_lost, names, options
         self._lost: Optional[str] = None
         self._may_be_lost = False  # there was a grant, and no release since
-        self._fence, self._token = 0, ""
-        self._slot: Optional[int] = None
+        self._fence, self._token, self._slot = 0, b"", _library.SLOT_NONE  # of the last grant
         self._inside: Optional[Inside] = None
         self._canceled = False
         self._detached = False
@@ -128,6 +128,8 @@ class Lock(Handle):
         return self._life != self._client._life
 
     def _make_in_child(self) -> None:
+        if not self._is_inherited():
+            return
         with self._client._changed:
             if not self._is_inherited():
                 return
@@ -161,12 +163,12 @@ class Lock(Handle):
     @property
     def slot(self) -> Optional[int]:
         """The permit of the last grant, 0 to permits - 1; None without permits, and before a grant."""
-        return self._slot
+        return None if self._slot == _library.SLOT_NONE else self._slot
 
     @property
     def token(self) -> str:
         """The owner token of the last grant, as on the nodes."""
-        return self._token
+        return self._token.decode()
 
     @property
     def lost(self) -> bool:
@@ -194,7 +196,7 @@ class Lock(Handle):
 
         timeout: wait so many seconds instead; -1: no limit. blocking=False: try once. With one of these it returns False where
         it would raise Held or TimedOut, as the locks of the module threading. Ctrl-C ends the wait."""
-        wait_ms = wait_of(blocking, timeout)
+        wait_ms = None if blocking and timeout is None else wait_of(blocking, timeout)
         try:
             if hub() is None:
                 self._acquire(wait_ms)
@@ -210,10 +212,10 @@ class Lock(Handle):
         """Release the lock. Raises Lost if the lock had expired or was lost before.
 
         False: no quorum has answered. The other nodes are released later, or the key ends there with the lease."""
-        return bool(cooperatively(self._release))
+        return self._release() if hub() is None else bool(cooperatively(self._release))
 
     def _release(self) -> bool:
-        return self._released(*self._do(library.quorlock_sync_lock_release, ok=(OK, NOQUORUM, LOST)))
+        return self._released(*self._do(library.quorlock_sync_lock_release, ENDS_OF_RELEASE))
 
     def _released(self, status: int, text: bytes) -> bool:
         if status == LOST:
@@ -356,7 +358,7 @@ class Lock(Handle):
 
         self._start(library.quorlock_sync_lock_start_release, ended, loop)
         await released.wait()
-        return self._released(*self._check(*results[0], (OK, NOQUORUM, LOST)))
+        return self._released(*self._check(*results[0], ENDS_OF_RELEASE))
 
     async def __aenter__(self) -> "Lock":
         task = asyncio.current_task()
@@ -500,7 +502,7 @@ class Lock(Handle):
 
     def _grant(self, result: Any) -> None:
         self._detached, self._may_be_lost = False, True
-        self._fence, self._token, self._slot = int(result.fence), result.token.decode(), _library.slot_of(result)
+        self._fence, self._token, self._slot = result.fence, result.token, result.slot
 
     def _give_up(self, wait: Waiting, end: Callable[[], object]) -> None:
         """Cancel an acquire that nobody waits for any more, and end its grant."""

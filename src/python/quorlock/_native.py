@@ -66,13 +66,16 @@ def wait_readable(*fds: int, most_ms: int = -1) -> None:
 
 def hub() -> Optional[Callable[[int], object]]:
     """Return the function that waits for a descriptor while other greenlets of this thread run; None: it has no hub."""
-    local = sys.modules.get("gevent._hub_local")
+    modules = sys.modules
+    if "gevent._hub_local" not in modules and "eventlet.hubs" not in modules:
+        return None
+    local = modules.get("gevent._hub_local")
     found = local.get_hub_if_exists() if local is not None else None
-    if found is not None and sys.modules["greenlet"].getcurrent() is not found:
+    if found is not None and modules["greenlet"].getcurrent() is not found:
         from gevent.socket import wait_read  # type: ignore # pylint: disable=import-outside-toplevel,import-error
         return lambda fd: wait_read(fd)  # pylint: disable=unnecessary-lambda
-    hubs: Any = sys.modules.get("eventlet.hubs")
+    hubs: Any = modules.get("eventlet.hubs")
     found = getattr(getattr(hubs, "_threadlocal", None), "hub", None)
-    if hubs is not None and found is not None and sys.modules["greenlet"].getcurrent() is not found.greenlet:
+    if hubs is not None and found is not None and modules["greenlet"].getcurrent() is not found.greenlet:
         return lambda fd: hubs.trampoline(fd, read=True)
     return None
