@@ -50,7 +50,7 @@ static void sync_events_add(struct sync_events *events, struct sync_event *one)
 {
     if (one->link.back != NULL) list_remove(&events->queue, &one->link);
     list_add(&events->queue, &one->link);
-    if (events->on && events->queue.count == 1) sync_events_raise(events);
+    if (events->on && events->queue.count == 1) events->unshown = true;
 }
 
 static void sync_events_take(struct sync_events *events, struct sync_event *one)
@@ -60,6 +60,15 @@ static void sync_events_take(struct sync_events *events, struct sync_event *one)
     list_remove(&events->queue, &one->link);
     if (one->event.type == QUORLOCK_EVENT_LOG) events->n_lines--;
     if (events->on && events->queue.count == 0) (void)(read(events->fd, &count, sizeof(count)) == 0);
+}
+
+void sync_events_show(struct sync_events *events)
+{
+    if (!events->unshown) return;
+    pthread_mutex_lock(&events->mutex);
+    events->unshown = false;
+    if (events->queue.count > 0) sync_events_raise(events);
+    pthread_mutex_unlock(&events->mutex);
 }
 
 void sync_event_put(struct sync_events *events, struct sync_event *one, const struct quorlock_event *contents)
@@ -186,6 +195,7 @@ void sync_events_close(struct sync_events *events)
 {
     events->closed.event.type = QUORLOCK_EVENT_CLOSED;
     sync_event_put(events, &events->closed, &(struct quorlock_event){0});
+    sync_events_show(events);
 }
 
 void sync_events_end(struct sync_events *events)

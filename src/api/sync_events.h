@@ -20,7 +20,8 @@ struct sync_event {
 struct sync_events {
     pthread_mutex_t mutex; /* guards the rest */
     bool on;
-    int fd; /* readable while the queue has an event */
+    int fd;       /* readable while the queue has an event */
+    bool unshown; /* an event came into an empty queue, and `fd` does not say so yet; the thread that leads only */
     struct list queue;
     size_t n_lines; /* lines of the log in the queue */
     uint64_t n_dropped;
@@ -36,7 +37,7 @@ struct sync_events {
 /*
  * sync_events_start - make the descriptor; errors: NOMEM
  * sync_events_on    - return whether that was done, and the last event was not read
- * sync_events_close - queue the last event
+ * sync_events_close - queue the last event, when nobody leads any more
  * sync_events_end   - free what is in the queue, and the mutex
  * sync_events_next  - take the oldest event: do quorlock_sync_client_next_event for a client of this process
  *
@@ -47,6 +48,9 @@ bool sync_events_on(struct sync_events *);
 void sync_events_close(struct sync_events *);
 void sync_events_end(struct sync_events *);
 int sync_events_next(struct sync_events *, struct quorlock_event *ret);
+/* sync_events_show - make the descriptor readable if events have come: once for all that a turn of the loop put into
+ * the queue, so that their reader wakes once. By the thread that leads. */
+void sync_events_show(struct sync_events *);
 /* sync_events_options - return the options; if the caller has no log hook, a copy with that of the events. */
 const struct quorlock_client_options *sync_events_options(struct sync_events *,
                                                           const struct quorlock_client_options *given,

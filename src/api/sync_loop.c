@@ -261,6 +261,7 @@ static void sync_loop_turn(quorlock_sync_client *sync)
     event_base_loop(sync->base, flags);
     atomic_store(&sync->sleeps, false);
     /* What these threads do next must not keep the requests of this turn from leaving. */
+    sync_events_show(&sync->events);
     sync_loop_let_go(sync);
 }
 

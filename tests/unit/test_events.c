@@ -2,6 +2,7 @@
 #include "api/sync_events.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -58,6 +59,37 @@ TEST(lines_that_nobody_reads_are_counted_and_losses_stay)
     assert_int_equal(event.type, QUORLOCK_EVENT_CLOSED);
     assert_int_equal(sync_events_next(&events, &event), QUORLOCK_ERR_STATE);
     copy.log(QUORLOCK_LOG_ERROR, "freed with the queue", copy.log_arg);
+    sync_events_end(&events);
+}
+
+TEST(a_turn_wakes_who_reads_once)
+{
+    struct sync_events events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    const struct quorlock_client_options given = {.size = sizeof(given)};
+    struct quorlock_client_options copy;
+    struct quorlock_event event = {.size = sizeof(event)};
+    uint64_t n_raised = 0;
+
+    assert_ptr_equal(sync_events_options(&events, &given, &copy), &copy);
+    assert_int_equal(sync_events_start(&events), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        copy.log(QUORLOCK_LOG_INFO, "read amid the turn", copy.log_arg);
+        assert_false(readable(&events));
+        assert_int_equal(sync_events_next(&events, &event), 0);
+        copy.log(QUORLOCK_LOG_INFO, "read after it", copy.log_arg);
+        sync_events_show(&events);
+        assert_int_equal(read(events.fd, &n_raised, sizeof(n_raised)), sizeof(n_raised));
+        assert_int_equal(n_raised, 1);
+        assert_int_equal(sync_events_next(&events, &event), 0);
+        assert_string_equal(event.text, "read after it");
+    }
+    copy.log(QUORLOCK_LOG_INFO, "read before its end", copy.log_arg);
+    assert_int_equal(sync_events_next(&events, &event), 0);
+    sync_events_show(&events);
+    assert_false(readable(&events));
+    sync_events_close(&events);
+    assert_true(readable(&events));
+    assert_int_equal(sync_events_next(&events, &event), 0);
     sync_events_end(&events);
 }
 
