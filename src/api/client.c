@@ -89,6 +89,7 @@ static int copy_options(struct runtime *runtime, struct quorlock_error *error)
     if (status == 0) status = copy_label(runtime, options->owner_label);
     if (status != 0) return status;
     options->key_prefix = runtime->key_prefix;
+    runtime->prefix_length = strlen(runtime->key_prefix);
     options->owner_label = runtime->owner_label;
     nodes_name_set(runtime);
     /* NULL stays NULL, and means that the caller gave no name. */

@@ -96,10 +96,10 @@ static void attempt_ask_others(struct core_lock *lock, struct step *step)
 }
 
 /* A node that an adoption does not ask now may have the keys, too, and gets the release later. */
-static void expect_keys(struct core_lock *lock, uint64_t now_us)
+static void expect_keys(struct core_lock *lock, const struct step *step)
 {
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
-        if (debt_has_room(node, now_us)) node->key.until_us = validity_debt_until(now_us, lock->lease_us);
+        if (debt_has_room(lock, step, node)) node->key.until_us = validity_debt_until(step->now_us, lock->lease_us);
     }
 }
 
@@ -157,7 +157,7 @@ static void attempt_begin(struct core_lock *lock, struct step *step, enum wait_v
     lock->hold.round = 0;
     intent_begin(lock);
     vote_clear(lock);
-    if (lock->acquire.adopts) expect_keys(lock, step->now_us);
+    if (lock->acquire.adopts) expect_keys(lock, step);
     plan = plan_of(lock, step, verdict);
     if (step->slots != NULL) lock->id.slot = slots_choose(lock, step, plan.first == lock->config->n_nodes);
     /* Rule 1.6: a second attempt of one number would count the votes of the first. */

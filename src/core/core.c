@@ -314,6 +314,7 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
                         .logged_in = event->logged_in,
                         .no_repair = event->no_repair,
                         .slots = event->slots,
+                        .debts = event->debts,
                         .update = update};
     int status;
 
@@ -322,14 +323,13 @@ int core_step(struct core_lock *lock, const struct core_event *event, struct cor
     update->late.until_us = 0;
     lock->log = 0;
     core_check(lock);
-    debt_borrow(lock, event->debts);
     assert((event->slots != NULL) == (lock->config->permits != 0));
     /* Rule 3.4: a loss comes first. Whatever arrives later cannot make the lock held again. */
     hold_check_lost(lock, event->now_us);
     status = take_event(lock, &step, event);
     update->log = lock->log;
     update->dispatch = lock->pending.kinds != 0 || lock->phase == CORE_GRANTED;
-    update->debts = debt_give_back(lock);
+    debt_give_back(lock);
     core_check(lock);
     /* A refused call sends nothing. Completions and late debts come with one type of event each. */
     assert(status == 0 || update->n_commands == 0);

@@ -111,8 +111,8 @@ bool core_has_token(const struct core_lock *, const struct core_token *);
 const struct core_token *core_waiter(const struct core_lock *);
 /* core_quiet - tell whether the lock is idle without completions and debts, so that its memory may be freed. */
 bool core_quiet(const struct core_lock *);
-/* core_debts_size - return the size of the block that is lent to a lock with each event, and that it keeps while it
- * needs it. core_debts_block - return the block that the lock has, or NULL. */
+/* core_debts_size - return the size of the block that each event lends to a lock, and that it keeps while it needs it.
+ * core_debts_block - return the block that the lock has, or NULL: it has given the block back. */
 size_t core_debts_size(uint32_t n_nodes);
 struct debt *core_debts_block(const struct core_lock *);
 /* core_debts - return how many releases the node has not answered yet. */

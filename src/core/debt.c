@@ -38,7 +38,7 @@ static struct debt *next_debt(const struct core_node *node, const struct debt *d
     for (const struct debt *debt = &(node)->debt; (debt) != NULL; (debt) = next_debt(node, debt))
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-void debt_borrow(struct core_lock *lock, struct debt *block)
+static void borrow(struct core_lock *lock, struct debt *block)
 {
     if (block == NULL) return;
     assert(lock->nodes[0].more == NULL);
@@ -55,16 +55,13 @@ static bool needs_more(const struct core_node *node)
     return false;
 }
 
-struct debt *debt_give_back(struct core_lock *lock)
+void debt_give_back(struct core_lock *lock)
 {
-    struct debt *block = lock->nodes[0].more;
-
-    if (block == NULL) return NULL;
+    if (lock->nodes[0].more == NULL) return;
     for (const struct core_node *node = lock->nodes; node < CORE_END(lock) && lock->owing != 0; node++) {
-        if (needs_more(node)) return NULL;
+        if (needs_more(node)) return;
     }
     for (struct core_node *node = lock->nodes; node < CORE_END(lock); node++) node->more = NULL;
-    return block;
 }
 
 /* Most of the time no node owes anything, and nobody looks through the debts. */
@@ -112,9 +109,10 @@ static struct debt *free_debt(struct core_node *node, uint64_t now_us)
     return NULL;
 }
 
-bool debt_has_room(struct core_node *node, uint64_t now_us)
+bool debt_has_room(struct core_lock *lock, const struct step *step, struct core_node *node)
 {
-    return free_debt(node, now_us) != NULL;
+    if (node->debt.state != DEBT_NONE && node->more == NULL) borrow(lock, step->debts);
+    return free_debt(node, step->now_us) != NULL;
 }
 
 /* How long the key is kept from now on (rules 10.1 and 10.2), in whole milliseconds. 0: it is not. */

@@ -7,22 +7,21 @@
 #define DEBT_WAKES_ALL UINT32_MAX
 
 /*
- * Each node has room for one debt. Only a lock whose attempts fail while a node does not answer has more debts, so room
- * for these is lent with each step.
+ * Each node has room for one debt. Only a lock whose attempts fail while a node does not answer has more debts, so each
+ * step lends room for these.
  *
- * debt_borrow   - take that room for this step; NULL: there is none
- * debt_give_back - return the room, if the lock needs none of it until the next step; else NULL
+ * debt_has_room  - tell whether the node has room for one more debt, and so may be asked. The lock takes the room that
+ *                  the step lends if that debt may need it.
+ * debt_give_back - give that room back at the end of a step, if the lock needs none of it until the next one
  */
-void debt_borrow(struct core_lock *, struct debt *block);
-struct debt *debt_give_back(struct core_lock *);
+bool debt_has_room(struct core_lock *, const struct step *, struct core_node *);
+void debt_give_back(struct core_lock *);
 /* debt_end_attempt - release the present attempt at every node that may have its key (rule 2.1). wakes: the node that
  * publishes the release, if it deletes the key; n_nodes: none. DEBT_WAKES_ALL: every node publishes, even without the
  * key, for waiters do not listen at all nodes. */
 void debt_end_attempt(struct core_lock *, struct step *, uint32_t wakes);
 /* debt_waive - let the keys of the present attempt or hold stay where they are: another client may have its token. */
 void debt_waive(struct core_lock *);
-/* debt_has_room - tell whether the node has room for one more debt, and so may be asked. */
-bool debt_has_room(struct core_node *, uint64_t now_us);
 /* debt_waits - tell whether a release waits for room in the node's queue. No new request may overtake it. */
 bool debt_waits(const struct core_node *);
 /* debt_count - count the node's debts. */

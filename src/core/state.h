@@ -16,6 +16,7 @@ struct step {
     bool no_attempt, no_round, no_repair; /* as in struct core_event */
     bool logged_in;                       /* likewise */
     struct core_slots *slots;             /* likewise */
+    struct debt *debts;                   /* likewise */
     struct core_update *update;
 };
 

@@ -149,8 +149,8 @@ struct core_event {
     bool no_attempt, no_round, no_repair;
     bool logged_in;           /* a node has accepted a login of this client, so a refused login may be accepted later */
     struct core_slots *slots; /* with permits: the slots of the lock's name, in every event; else NULL */
-    /* A block of core_debts_size(), zeroed or from an earlier update, if the lock has none. NULL: no memory; then no
-     * node is asked that owes a release. */
+    /* A block of core_debts_size(), zeroed or from an earlier lock, if the lock has none: it takes the block if it
+     * needs one. NULL: no memory; then no node is asked that owes a release. */
     struct debt *debts;
     union {
         struct core_reply reply;
@@ -290,7 +290,6 @@ struct core_update {
     bool dispatch; /* completions are pending: send CORE_EV_DISPATCH from the top of the loop, soon */
     struct core_completion completion; /* after CORE_EV_DISPATCH only: send the event again until NOTHING comes */
     struct core_late late;             /* after CORE_EV_REPLY only */
-    struct debt *debts;                /* the block of the lock, which needs none now; else NULL */
     uint32_t log;
 };
 

@@ -98,7 +98,7 @@ void vote_ask(struct core_lock *lock, struct step *step, uint32_t index)
     assert(node->vote == CORE_VOTE_NONE);
     assert(vote_may_ask(lock, node));
     /* Rule 2.3. */
-    if (!debt_has_room(node, step->now_us) || debt_waits(node)) {
+    if (!debt_has_room(lock, step, node) || debt_waits(node)) {
         core_vote_failed(node, FAULT_CLASS_TEMPORARY);
         return;
     }

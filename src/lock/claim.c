@@ -96,6 +96,7 @@ void claims_stop(struct claims *all)
     hashtable_free(&all->terms, &all->runtime->alloc);
     spare_clear(&all->blocks);
     spare_clear(&all->debts);
+    alloc_free(&all->runtime->alloc, all->lent);
 }
 
 /* ---- life ---- */

@@ -206,20 +206,25 @@ static void complete_event(const struct claim *claim, struct core_event *event)
     admission_limit(&claim->all->admission, event);
 }
 
-/* Step the core, and lend it a block for debts. A block that comes back keeps the contents of the last debts, of which
- * none is owed. */
+/* Return a block for debts; NULL: out of memory. One that came back keeps the contents of the last debts, of which none
+ * is owed. */
+static struct debt *block_to_lend(struct claims *all)
+{
+    if (all->lent == NULL) all->lent = spare_take(&all->debts);
+    if (all->lent == NULL) all->lent = alloc_zero(all->debts.alloc, all->debts.size);
+    return all->lent;
+}
+
 static int step_core(struct claim *claim, struct core_event *event, struct core_update *update)
 {
-    struct spare *debts = &claim->all->debts;
+    struct debt *before = core_debts_block(claim->core), *after;
     int status;
 
-    event->debts = NULL;
-    if (core_debts_block(claim->core) == NULL) {
-        event->debts = spare_take(debts);
-        if (event->debts == NULL) event->debts = alloc_zero(debts->alloc, debts->size);
-    }
+    event->debts = before == NULL ? block_to_lend(claim->all) : NULL;
     status = core_step(claim->core, event, update);
-    if (update->debts != NULL) spare_keep(debts, update->debts);
+    after = core_debts_block(claim->core);
+    if (before == NULL && after != NULL) claim->all->lent = NULL;
+    if (before != NULL && after == NULL) spare_keep(&claim->all->debts, before);
     return status;
 }
 

@@ -62,7 +62,8 @@ struct claims {
     const struct claim_faults *faults; /* NULL: none */
     uint64_t fault_state;
     struct spare blocks; /* of claims that are gone, for the next ones */
-    struct spare debts;  /* blocks of core_debts_size() */
+    struct spare debts;  /* blocks of core_debts_size(), likewise */
+    struct debt *lent;   /* such a block, for the lock that needs one next; NULL: none is made yet */
 };
 
 struct lock_callback {

@@ -60,11 +60,25 @@ static void write_name(char *at, const char *const *keys, size_t n_keys)
     *at = '\0';
 }
 
+static void make_mark(struct keylist *keylist)
+{
+    unsigned char bytes[sizeof(uint64_t)];
+    uint64_t sum = keylist->n_keys, hash;
+
+    for (uint32_t i = 0; i < keylist->n_keys; i++)
+        sum += hash_bytes(HASH_START, keylist->keys[i].text, keylist->keys[i].length);
+    /* The same on machines of any byte order. */
+    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (unsigned char)(sum >> 8 * i);
+    hash = hash_bytes(HASH_START, bytes, sizeof(bytes));
+    for (size_t i = 0; i < KEYLIST_MARK_SIZE; i++) keylist->mark[i] = (unsigned char)(hash >> 8 * i);
+    keylist->mark[KEYLIST_MARK_SIZE - 1] &= (unsigned char)~1u;
+}
+
 /* Make one block with all texts. A single printable key is its own name. */
 static struct keylist *keylist_build(struct keylists *all, const char *const *keys, size_t n_keys, uint32_t permits)
 {
     const char *prefix = all->runtime->key_prefix;
-    size_t prefix_length = strlen(prefix);
+    size_t prefix_length = all->runtime->prefix_length;
     bool is_name = n_keys == 1 && is_printable(keys[0]);
     size_t fixed = n_keys * sizeof(struct node_key) + (permits == 0 ? 0 : core_slots_size(permits));
     size_t size = sizeof(struct keylist) + fixed;
@@ -88,6 +102,7 @@ static struct keylist *keylist_build(struct keylists *all, const char *const *ke
         keylist->keys[i].length = (size_t)(at - keylist->keys[i].text);
         at++;
     }
+    make_mark(keylist);
     if (!is_name) write_name(at, keys, n_keys);
     if (is_name) at = (char *)keylist->keys + fixed + prefix_length;
     keylist->name_at = (size_t)(at - (char *)keylist) & NAME_AT_MAX;
@@ -127,7 +142,7 @@ uint32_t keylist_confirmed(const struct keylist *keylist)
 /* Keys are compared without their prefix, which is the client's. */
 static bool has_keys(const struct keylist *keylist, const char *const *keys, size_t n_keys, uint32_t permits)
 {
-    size_t prefix = strlen(keylist->all->runtime->key_prefix);
+    size_t prefix = keylist->all->runtime->prefix_length;
 
     if (keylist->n_keys != n_keys || keylist->permits != permits) return false;
     for (size_t i = 0; i < n_keys; i++) {
@@ -148,7 +163,7 @@ static struct keylist *keylist_find(const struct keylists *all, uint64_t hash, c
 struct keylist *keylist_of_key(const struct keylists *all, const struct node_key *key)
 {
     const char *prefix = all->runtime->key_prefix;
-    size_t skipped = strlen(prefix);
+    size_t skipped = all->runtime->prefix_length;
     char text[QUORLOCK_KEY_LENGTH_MAX + 1];
     const char *name = text;
 
@@ -202,16 +217,8 @@ void keylist_count_hold(struct keylist *keylist, const struct core_config *confi
 
 void keylist_mark(const struct keylist *keylist, bool fenced, unsigned char ret[KEYLIST_MARK_SIZE])
 {
-    unsigned char bytes[sizeof(uint64_t)];
-    uint64_t sum = keylist->n_keys, hash;
-
-    for (uint32_t i = 0; i < keylist->n_keys; i++)
-        sum += hash_bytes(HASH_START, keylist->keys[i].text, keylist->keys[i].length);
-    /* The same on machines of any byte order. */
-    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (unsigned char)(sum >> 8 * i);
-    hash = hash_bytes(HASH_START, bytes, sizeof(bytes));
-    for (size_t i = 0; i < KEYLIST_MARK_SIZE; i++) ret[i] = (unsigned char)(hash >> 8 * i);
-    ret[KEYLIST_MARK_SIZE - 1] = (unsigned char)((ret[KEYLIST_MARK_SIZE - 1] & ~1u) | (fenced ? 1u : 0));
+    memcpy(ret, keylist->mark, KEYLIST_MARK_SIZE);
+    ret[KEYLIST_MARK_SIZE - 1] |= fenced;
 }
 
 const char *keylist_misfit(const struct keylist *keylist, bool fenced, const struct core_token *token)

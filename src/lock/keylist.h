@@ -43,6 +43,7 @@ struct keylist {
     uint32_t n_keys : 7;
     uint32_t fair : 1;     /* a handle is fair, so all locks of the list have the arbiter of fair locks */
     uint32_t name_at : 24; /* where its name begins in this block */
+    unsigned char mark[KEYLIST_MARK_SIZE]; /* see keylist_mark; the last bit is 0 */
     struct bare_list
         waiting;         /* handles in the order of coming; the first asks the nodes, of fair permits the first ones */
     struct claim *asked; /* the claim that asked the nodes last: its votes are why the others wait */

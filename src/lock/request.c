@@ -50,7 +50,7 @@ void request_fill(struct node_request *request, const struct runtime *runtime, c
     assert(request->n_keys >= 1 && tag->lease_us / MS <= UINT32_MAX);
     assert(terms->config.permits == 0 || request->n_keys == 1);
     request->op = (enum op)tag->op;
-    request->prefix = strlen(runtime->key_prefix);
+    request->prefix = runtime->prefix_length;
     request->lease_ms = (uint32_t)(tag->lease_us / MS);
     request->fenced = terms->config.fencing;
     request->fence = command->fence;
@@ -112,7 +112,7 @@ void request_denied(struct node_reply *reply, const struct runtime *runtime, con
                     const struct node_key *keys, uint32_t n_keys, uint32_t slot, char *text)
 {
     static const struct node_key none = {"", 0};
-    size_t prefix = strlen(runtime->key_prefix);
+    size_t prefix = runtime->prefix_length;
 
     if (reply->fault != FAULT_AUTH || reply->error == NULL || strstr(reply->error, " key") == NULL) return;
     snprintf(text, REQUEST_DENIED_SIZE, "%s; it asked for", reply->error);

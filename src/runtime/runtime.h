@@ -51,6 +51,7 @@ struct runtime {
     struct quorlock_client_options options; /* checked; its nodes and error belong to the caller and are not kept */
     bool max_lease_given;                   /* otherwise reports use the max_lease of the guards */
     char *key_prefix, *owner_label;
+    size_t prefix_length;
     char set[OPTIONS_SET_SIZE]; /* name of the set of nodes, in their guards */
     char uuid[OWNER_UUID_SIZE]; /* first part of our owners in the redisson dialect; else empty */
     struct clock clock;

@@ -84,8 +84,7 @@ static struct channel *channel_of(struct subscriptions *all, const struct node_k
 {
     const struct alloc *alloc = &all->runtime->alloc;
     char name[CHANNEL_SIZE];
-    size_t length =
-        node_channel(all->runtime->nodes[0].node, key, strlen(all->runtime->key_prefix), name, sizeof(name));
+    size_t length = node_channel(all->runtime->nodes[0].node, key, all->runtime->prefix_length, name, sizeof(name));
     uint64_t hash = hash_bytes(HASH_START, name, length);
     struct channel *channel = find_hashed(all, hash, name, length);
 

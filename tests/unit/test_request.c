@@ -34,6 +34,7 @@ static int setup(void **state)
     memcpy(f.terms->label, "label:", sizeof("label:"));
     f.terms->label_length = sizeof("label:") - 1;
     f.runtime.key_prefix = prefix;
+    f.runtime.prefix_length = sizeof(prefix) - 1;
     f.keys[0] = (struct node_key){.text = "app:a b", .length = 7};
     f.keys[1] = (struct node_key){.text = "app:\x7f", .length = 5};
     f.command = (struct core_command){.token = one, .tag = {.op = OP_ACQUIRE, .lease_us = 3000 * MS}};

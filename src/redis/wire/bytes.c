@@ -187,7 +187,8 @@ void bytes_inserted(struct bytes *bytes, const char *text, size_t length, size_t
 
     assert(at <= length);
     if (to == NULL) return;
-    (void)bytes_put(to, at + more, "", text, at, inserted);
+    memcpy(to, text, at);
+    memcpy(to + at, inserted, more);
     memcpy(to + at + more, text + at, length - at);
 }
 
