@@ -77,7 +77,7 @@ static void plain_write_name(const struct plain_call *call, size_t key, const ch
 {
     const struct node_key *of = &call->request->keys[key];
 
-    bytes_inserted(call->out, of->text, of->length, call->request->prefix, front);
+    bytes_insert_text(call->out, of->text, of->length, call->request->prefix, front);
 }
 
 /* Write the keys of a request for one slot: the slot's key, for the scripts of permits their number, the guard, the
@@ -453,7 +453,7 @@ static void write_counters(struct bytes *out, const struct dialect_batch *batch)
         size_t length = strtoul(word + 1, NULL, 10);
         const char *text = strchr(word, '\n') + 1;
 
-        bytes_inserted(out, text, length, batch->prefix, PLAIN_FENCE_PREFIX);
+        bytes_insert_text(out, text, length, batch->prefix, PLAIN_FENCE_PREFIX);
         word = text + length + 2;
     }
 }

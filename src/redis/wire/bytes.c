@@ -105,14 +105,16 @@ static size_t digits_of(uint64_t number)
     return n + (number >= 10);
 }
 
-/* Write that many digits and CR LF; return the place behind them. */
+/* Write the number, which has so many digits, and CR LF; return the place behind them. Most numbers are lengths of
+ * words with one digit, and need no division. */
 static char *put_line(char *at, uint64_t number, size_t digits)
 {
     char *end = at + digits;
 
     end[0] = '\r';
     end[1] = '\n';
-    for (char *digit = end; digit > at; number /= 10) *--digit = (char)('0' + (int)(number % 10));
+    for (char *digit = end; number >= 10; number /= 10) *--digit = (char)('0' + (int)(number % 10));
+    *at = (char)('0' + (int)number);
     return end + 2;
 }
 
@@ -180,14 +182,14 @@ void bytes_word(struct bytes *bytes, const void *word, size_t length)
     if (at != NULL && length != 0) memcpy(at, word, length);
 }
 
-void bytes_inserted(struct bytes *bytes, const char *text, size_t length, size_t at, const char *inserted)
+void bytes_insert(struct bytes *bytes, const char *text, size_t length, size_t at, const char *inserted, size_t more)
 {
-    size_t more = strlen(inserted);
     char *to = take_word(bytes, length + more);
 
     assert(at <= length);
     if (to == NULL) return;
-    memcpy(to, text, at);
+    /* Most clients have no prefix. */
+    if (at != 0) memcpy(to, text, at);
     memcpy(to + at, inserted, more);
     memcpy(to + at + more, text + at, length - at);
 }

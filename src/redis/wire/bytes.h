@@ -54,12 +54,18 @@ char *bytes_at_number(char *at, uint64_t number);
 /* bytes_command - begin a command of n_args words; that many calls of bytes_word and the like must follow. */
 void bytes_command(struct bytes *, size_t n_args);
 void bytes_word(struct bytes *, const void *word, size_t length);
-/* bytes_inserted - append one word: `text` with the string `inserted` behind its first `at` bytes. */
-void bytes_inserted(struct bytes *, const char *text, size_t length, size_t at, const char *inserted);
-/* bytes_text - append a string as a word. Inline, because strlen of a literal then costs nothing. */
+/* bytes_insert - append one word: `text` with `inserted` behind its first `at` bytes. */
+void bytes_insert(struct bytes *, const char *text, size_t length, size_t at, const char *inserted, size_t more);
+/* bytes_text - append a string as a word.
+ * bytes_insert_text - as bytes_insert. Inline, because strlen of a literal then costs nothing. */
 static inline void bytes_text(struct bytes *bytes, const char *word)
 {
     bytes_word(bytes, word, strlen(word));
+}
+static inline void bytes_insert_text(struct bytes *bytes, const char *text, size_t length, size_t at,
+                                     const char *inserted)
+{
+    bytes_insert(bytes, text, length, at, inserted, strlen(inserted));
 }
 void bytes_number(struct bytes *, uint64_t number);
 /* bytes_texts - append a whole command of strings; the array ends with NULL. */
