@@ -241,7 +241,7 @@ static void repair_missing(struct core_lock *lock, struct step *step)
         struct core_node *node = &lock->nodes[i];
 
         if (node->vote != CORE_VOTE_MISSING || node->key.repair_round == lock->hold.round) continue;
-        if (!core_can_talk(node) || (node->key.until_us == 0 && !debt_has_room(lock, step, node))) continue;
+        if (node->key.until_us == 0 && !debt_has_room(lock, step, node)) continue;
         send_repair(lock, step, i);
     }
 }

@@ -78,6 +78,21 @@ CORE_TEST(a_debt_is_found_by_its_attempt_and_by_its_token)
     close_idle(f);
 }
 
+CORE_TEST(the_block_of_debts_is_taken_for_a_node_that_owes_a_release)
+{
+    for (int owes = 0; owes < 2; owes++) {
+        struct step step;
+
+        fixture_open(f, 3, 2);
+        step = step_of(f);
+        step.debts = f->debts;
+        if (owes == 1) (void)owe_sent(f, 0);
+        for (int i = 0; i < 2; i++) assert_true(debt_has_room(f->lock, &step, &f->lock->nodes[0]));
+        assert_ptr_equal(core_debts_block(f->lock), owes == 1 ? f->debts : NULL);
+        close_idle(f);
+    }
+}
+
 CORE_TEST(the_block_of_debts_goes_back_unless_a_node_may_need_it)
 {
     for (int row = 0; row < 4; row++) {
