@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "redis/dialect/dialect.h"
+#include "scripts.h"
 
 #define FAKE_SCRIPTS_MAX     32
 #define FAKE_CONNECTIONS_MAX 64
@@ -104,9 +105,20 @@ static bool number(const struct fake_connection *connection, size_t *at, char ki
     return true;
 }
 
-/* A script of the plain dialect is shown by its name, whole or as a hash; NULL: it is none. */
+/* Of no dialect. They may be longer: filled up with white space. */
+static const struct {
+    const char *name, *text;
+    size_t length;
+} listings[] = {{"list", script_list, sizeof(script_list) - 1},
+                {"redisson_list", script_redisson_list, sizeof(script_redisson_list) - 1}};
+
+/* A script of the plain dialect, or a listing, is shown by its name, whole or as a hash; NULL: it is none. */
 static const char *script_name(const char *word, size_t length)
 {
+    for (size_t i = 0; i < sizeof(listings) / sizeof(listings[0]); i++) {
+        if (length >= listings[i].length && memcmp(word, listings[i].text, listings[i].length) == 0)
+            return listings[i].name;
+    }
     for (size_t i = 0; i < SCRIPTS; i++) {
         const struct dialect_script *script = &dialect_plain.scripts[i];
         const char *of_that_length = length == DIALECT_SHA_LENGTH ? script->sha : script->text;
