@@ -291,7 +291,7 @@ server_version() { "$1" --version 2>/dev/null | sed -n 's/.* v=\([0-9][0-9.]*\).
 # Sets $server and $server_major from REDIS_SERVER or the default.
 cluster_find_server() {
     local version
-    server=${REDIS_SERVER:-redis-server}
+    server=${REDIS_SERVER:-$(command -v redis-server || command -v valkey-server || echo redis-server)}
     server=$(command -v -- "$server" 2>/dev/null) ||
         cluster_die "'${REDIS_SERVER:-redis-server}' is not installed; run scripts/setup, or name a server program in REDIS_SERVER"
     # Symbolic links are kept: the program looks at the name by which it is called.

@@ -20,7 +20,7 @@ class Kind:
     text: str
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
-    # filter (packet filter), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard,
+    # filter (packet filter), source (and addresses of clients), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard,
     # fence, tls, password
     needs: str = ""
     outside: bool = False
@@ -61,8 +61,8 @@ KINDS = {
     "lost-replies": Kind("node", "commands are executed, their replies lost", (200, 2500), 4, "filter", proof=DROPPED),
     "lost-requests": Kind("node", "connected, but commands are lost", (200, 2500), 2, "filter", proof=DROPPED),
     "lossy": Kind("node", "a third of the packets is lost", (500, 4000), 2, "filter", proof=DROPPED),
-    "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "filter", proof=DROPPED),
-    "divide": Kind("way", "clients and nodes divided in two", (500, 3500), 3, "filter", proof=DROPPED),
+    "split": Kind("split", "some clients do not reach some nodes", (500, 4000), 4, "source", proof=DROPPED),
+    "divide": Kind("way", "clients and nodes divided in two", (500, 3500), 3, "source", proof=DROPPED),
     "blackout": Kind("way", "no packet passes between clients and most nodes", (1500, 3200), 3, "filter", proof=DROPPED),
     "slow": Kind("node", "a slow link", (500, 4000), 3, "link"),
     "half-open": Kind("node", "the link keeps everything back", (300, 3000), 3, "link"),
@@ -80,7 +80,7 @@ KINDS = {
                          proof="steps read"),
     "emfile": Kind("client", "client disconnected, and has no descriptor left to connect", (300, 2500), 2,
                    proof="sockets missing"),
-    "partitions": Kind("way", "partitions that overlap and heal in reverse order", (900, 4000), 2, "filter",
+    "partitions": Kind("way", "partitions that overlap and heal in reverse order", (900, 4000), 2, "source",
                        proof=DROPPED),
     "loss": Kind("way", "some packets in a hundred are lost, both ways", (1000, 5000), 3, "filter", proof=DROPPED),
     "late": Kind("way", "every packet comes late, by times that vary", (1000, 5000), 2, "queue", proof=LATE),
@@ -132,7 +132,7 @@ class Fault:
         return asdict(self)
 
 
-MISSING = {"filter": "no packet filter here", "queue": "no NFQUEUE in the packet filter here",
+MISSING = {"filter": "no packet filter here", "source": "clients have no addresses of their own here", "queue": "no NFQUEUE in the packet filter here",
            "names": "no name server of its own here", "link": "the proxy is not built", "shim": "the clock shim is not built",
            "disk": "the disk shim is not built", "guard": "there is no guard to write anew",
            "tls": "only with --tls", "password": "only with --password"}

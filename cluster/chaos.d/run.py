@@ -47,7 +47,7 @@ class System:
         self.keys = [place.key for place in options.places]
         self.bin, self.server = options.bin, options.server
         self.shims = {name: self.preloadable(path) for name, path in options.shims.items()}
-        self.source_shim = self.preloadable(options.source_shim)
+        self.source_shim = self.preloadable(options.source_shim) if options.source_shim else None
         self.recorder = Recorder(folder / "history.jsonl", self.keys, options.max_lease)
         self.survived, self.hits = {}, {}
         self.clients_killed = 0
@@ -156,6 +156,8 @@ class System:
 
     def bootstrap(self):
         """Bootstraps the new servers: no lock is held on them, so no quarantine is needed."""
+        if not self.program("quorlock").exists():
+            return  # only clients of ours have a guard
         run = subprocess.run(self.bootstrap_command(), capture_output=True, text=True, timeout=30)
         if run.returncode:
             say(f"chaos: no bootstrap ({run.stderr.strip().splitlines()[-1:]}); the nodes are quarantined at first")

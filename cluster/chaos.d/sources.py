@@ -49,7 +49,7 @@ def inodes(pid):
 
 def check_sources(system):
     """Raises ClientError if a client does not connect from its own address, so that faults would not hit it."""
-    if not system.filter or time.monotonic() < system.sources_due:
+    if not system.filter or not system.source_shim or time.monotonic() < system.sources_due:
         return
     system.sources_due = time.monotonic() + EVERY_SECONDS
     found = connections({(node.front_host, node.front_port) for node in system.nodes})

@@ -328,7 +328,7 @@ class Client:
     def __init__(self, system, number):
         self.system, self.number, self.name = system, number, f"c{number}"
         self.command = system.commands[(number - 1) % len(system.commands)]
-        self.address = f"127.0.3.{number}" if system.private else ""
+        self.address = f"127.0.3.{number}" if system.private and system.source_shim else ""
         self.process, self.channel, self.lives, self.mute_lives = None, None, 0, 0
         self.setup = 0  # with which settings of the nodes it was started
         self.expected_to_end = False

@@ -333,7 +333,7 @@ class Plans(unittest.TestCase):
                         self.assertLess(other.at_ms + other.for_ms, fault.at_ms)
 
     def test_what_the_machine_lacks_is_left_out_with_the_reason(self):
-        asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "partitions,loss",
+        asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "cut,loss", "source": "split,divide,partitions",
                  "queue": "late,reorder", "names": "names", "guard": "reconfigure", "tls": "certificate", "password": "password"}
         for lacking, kinds in asked.items():
             chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked) - {lacking})

@@ -52,15 +52,15 @@ def client(name, body):
     return f"{sys.executable} {path}"
 
 
-def chaos(*words):
+def chaos(*words, path=os.environ["PATH"]):
     return subprocess.run([str(ROOT / "cluster" / "chaos"), "--bin", BIN, *words], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                          env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
 
-def run(name, *words):
+def run(name, *words, **more):
     """One run with a history: (status, output, verdict or None, the programs that said hello)."""
     path = os.path.join(FOLDER, f"{name}.jsonl")
-    done = chaos(*CALM, "--history", path, *words)
+    done = chaos(*CALM, "--history", path, *words, **more)
     verdict, programs = None, set()
     if os.path.exists(path):
         check = subprocess.run([str(ROOT / "cluster" / "check"), "--json", path], capture_output=True, text=True,
@@ -108,10 +108,21 @@ def copy_of_programs():
     return str(folder / "bin")
 
 
+def path_without_compilers():
+    """A PATH with all programs of this one but the compilers."""
+    folder = Path(FOLDER, "programs")
+    folder.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name not in ("cc", "gcc", "clang") and not (folder / name).is_symlink():
+                (folder / name).symlink_to(os.path.join(place, name))
+    return str(folder)
+
+
 def begin_runs():
     """All runs of this file, so that they go side by side."""
-    def begin(name, *words):
-        RUNS[name] = POOL.submit(run, name, *words)
+    def begin(name, *words, **more):
+        RUNS[name] = POOL.submit(run, name, *words, **more)
 
     # It waits longest: first.
     begin("hangs", "--clients", "1", "--client", client("hangs", """
@@ -137,6 +148,10 @@ def begin_runs():
             print(lingers.pid, file=file)
         os.execv(sys.executable, [sys.executable, {str(ROOT / "cluster/examples/example.py")!r}])
         """))
+    begin("not built", "--bin", f"{FOLDER}/nothing", "--faults", "kill-client,split,clock-strobe", "--client",
+          f"{sys.executable} {ROOT}/cluster/examples/example.py")
+    begin("no compiler", "--bin", f"{FOLDER}/nothing", "--faults", "kill-client,split,clock-strobe,reset", "--client",
+          f"{sys.executable} {ROOT}/cluster/examples/example.py", path=path_without_compilers())
     begin("blank", "--bin", copy_of_programs(), "--faults", "clock-strobe")
     begin("never", "--max-lease-ms", "1000", "--client", client("never", """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -264,6 +279,17 @@ class Examples(unittest.TestCase):
     def test_a_folder_with_a_blank(self):
         """What is preloaded must be found there: else no clock moves, and clients are taken for unbound ones."""
         self.assert_sound("blank")
+
+    def test_without_a_build(self):
+        self.assert_sound("not built")
+        output = RUNS["not built"].result()[1]
+        self.assertIn("quorlock is not built, and not needed: the C compiler made what is preloaded", output)
+        self.assertNotIn("is not built)", output)
+        self.assert_sound("no compiler")
+        output = RUNS["no compiler"].result()[1]
+        for text in ("there is no C compiler: nothing is preloaded", "left out: clock-strobe (the clock shim is not built)",
+                     "left out: split (clients have no addresses of their own here)", "left out: reset (the proxy is not built)"):
+            self.assertIn(text, output)
 
     def test_plain_processes(self):
         self.assert_sound("plain")

@@ -120,6 +120,8 @@ check_harness() {
     if grep 'cluster/' <<<"$said"; then fail 'quorlock-chaos(7) names the source'; fi
     man -M "$prefix/share/man" -w 1 quorlock-chaos >/dev/null 2>&1 || fail 'no page quorlock-chaos(1)'
     [ -x "$prefix/share/doc/quorlock-chaos/examples/example.py" ] || fail 'no example of a client'
+    said=$(cd / && "$prefix/bin/quorlock-chaos" --client "$prefix/share/doc/quorlock-chaos/examples/example.py" --seconds 4 \
+        --seed 7 --clients 3 --keys 1 --faults kill-client,reset 2>&1) || fail "quorlock-chaos --client of the example: $said"
     passed 'the harness is quorlock-chaos, and names nothing of the source'
 }
 
