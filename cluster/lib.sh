@@ -13,6 +13,7 @@
 #                       server can be found
 #   node-1/data/        its data (append-only file); `wipe` removes it
 #   node-1/redis.log
+#   node-1/network-*   a file for each fault of its network
 #
 # A signal is sent only to a process that is alive, started at the recorded
 # tick and has our redis.conf as its first argument. A reused pid fails the
@@ -346,6 +347,42 @@ node_launch() {
     disown
 }
 
+# network_rules NODE FAULT: prints the rules of the packet filter that are this fault, one a line. They name the server's
+# port, so they touch nothing else on this machine.
+network_rules() {
+    local port way
+    port=$(node_port "$1")
+    for way in "INPUT -p tcp -d 127.0.0.1 --dport $port" "OUTPUT -p tcp -s 127.0.0.1 --sport $port"; do
+        case $2 in
+        loss) echo "$way -m statistic --mode random --probability 0.1 -j DROP" ;;
+        # Packets pass freely when nobody listens to the queue.
+        delay) echo "$way -j NFQUEUE --queue-num $port --queue-bypass" ;;
+        one-way) case $way in OUTPUT*) echo "$way --tcp-flags SYN,PSH PSH -j DROP" ;; esac ;;
+        esac
+    done
+}
+
+# node_network NODE: prints the faults of its network.
+node_network() {
+    local fault
+    for fault in loss delay one-way; do
+        if [ -e "$(node_dir "$1")/network-$fault" ]; then printf '%s ' "$fault"; fi
+    done
+}
+
+# node_heal NODE: ends the faults of its network.
+node_heal() {
+    local fault rule
+    for fault in $(node_network "$1"); do
+        while read -r rule; do
+            # shellcheck disable=SC2086
+            iptables -w 5 -D $rule 2>/dev/null || :
+        done < <(network_rules "$1" "$fault")
+        # The process that delays packets ends with its file.
+        rm -f -- "$(node_dir "$1")/network-$fault"
+    done
+}
+
 # node_wait_up NODE: 0: it answers; 1: it does not, for a reason that was printed on stderr.
 node_wait_up() {
     local folder pid='' until=$((SECONDS + 15)) seen=0
@@ -431,6 +468,7 @@ node_wait_proc_state() {
 cluster_end_all() {
     local i failed=0
     for ((i = 1; i <= nodes; i++)); do
+        node_heal "$i"
         # TERM comes before CONT, so that a frozen server does nothing else when it wakes.
         node_signal "$i" TERM && node_signal "$i" CONT
     done

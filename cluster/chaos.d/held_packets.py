@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Packets that the packet filter hands to us (NFQUEUE): each goes on later than it came. As a program: tries whether this
-machine permits that."""
+machine permits that; or, for cluster/hurt, with a number, milliseconds and a file: does it as long as the file is there."""
 import asyncio
 import errno
 import os
 import random
 import socket
 import struct
+import sys
 
 NETLINK_NETFILTER = 12
 ERROR = 2                                          # NLMSG_ERROR
@@ -123,5 +124,17 @@ class HeldPackets:
         self.socket.close()
 
 
+async def hold_while(path, number, ms):
+    held = HeldPackets(number, ms, ms, True)
+    held.start()
+    print("ready", flush=True)
+    while os.path.exists(path):
+        await asyncio.sleep(0.1)
+    held.end()
+
+
 if __name__ == "__main__":
-    HeldPackets(1, 0, 0, True)
+    if sys.argv[1:]:
+        asyncio.run(hold_while(sys.argv[3], int(sys.argv[1]), int(sys.argv[2])))
+    else:
+        HeldPackets(1, 0, 0, True)
