@@ -56,6 +56,8 @@ FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
           "blackout": "cut", "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",
           "partitions": "part", "loss": "slow", "late": "slow", "reorder": "slow", "names": "refuse", "password": "part", "certificate": "part", "emfile": "refuse", "reconfigure": "part"}
+STATES = ("down", "paused")  # which the node's state shows
+AT_ALL = ("divide", "partitions", "reconfigure", "password", "certificate")  # drawn as a line above the node
 STATE_CLASS = {"up": "up", "down": "down", "paused": "paused", "quarantined": "quarantine"}
 
 
@@ -92,13 +94,13 @@ def clock(second, total):
 def fault_colour(kind):
     """The class of a fault on its node; None if the node's state shows it already, or nothing shows it."""
     family = FAMILY.get(kind)
-    return None if family in ("down", "paused") else family
+    return None if family in STATES else family
 
 
 def axis(total, room, y, x):
-    """The time scale below a drawing; x: the place of a second."""
+    """The time scale below a drawing; x: the place of a second. The last label stays inside."""
     return "".join(f'<path class="tick" d="M{number(x(second))} {y}v4"/>'
-                   + words(x(second), y + 16, clock(second, total), "note", "middle")
+                   + words(x(second), y + 16, clock(second, total), "note", "end" if x(total) - x(second) < 14 else "middle")
                    for second in range(0, int(total) + 1, tick_seconds(total, room)))
 
 
@@ -296,19 +298,30 @@ class Detail:
                 self.parts.append(words(x + 5, y + NODE_HEIGHT - 5, "quarantined", "in dark"))
         for span in lane.faults:
             self.fault(span, y)
+        self.labels([span for span in lane.faults if span.state not in AT_ALL], y)
         self.marks(lane, y, NODE_HEIGHT)
 
     def fault(self, span, y):
         x, width = self.x(span.from_us), (span.to_us - span.from_us) / 1e6 * self.scale
         family = FAMILY.get(span.state, "cut")
-        if span.state in ("divide", "partitions", "reconfigure", "password", "certificate"):
+        if span.state in AT_ALL:
             self.parts.append(box(x, y - 3, width, 3, "part", span.title))
-            return
-        label = WORDS.get(span.state, span.state)
-        if family not in ("down", "paused"):
+        elif family not in STATES:
             self.parts.append(box(x, y + 1, width, NODE_HEIGHT - 2, family, span.title))
-        if width > 6.2 * len(label) + 8:
-            self.parts.append(words(x + 5, y + NODE_HEIGHT - 5, label, "in light" if family == "down" else "in dark"))
+
+    def labels(self, spans, y):
+        """Each where its fault can be seen, if there is room: later faults are drawn over earlier ones, and all over the
+        states of the server."""
+        spans = sorted(spans, key=lambda span: span.from_us)
+        for i, span in enumerate(spans):
+            family, label = FAMILY.get(span.state, "cut"), WORDS.get(span.state, span.state)
+            over = spans[:i] + spans[i + 1:] if family in STATES else spans[i + 1:]
+            over = [other for other in over if FAMILY.get(other.state, "cut") not in STATES]
+            begin_us = max([other.to_us for other in over if other.from_us <= span.from_us] + [span.from_us])
+            end_us = min([other.from_us for other in over if other.from_us > begin_us] + [span.to_us])
+            if (end_us - begin_us) / 1e6 * self.scale > 6.2 * len(label) + 8:
+                self.parts.append(words(self.x(begin_us) + 5, y + NODE_HEIGHT - 5, label,
+                                        "in light" if family == "down" else "in dark"))
 
     def client(self, lane):
         y = self.lane_y[lane.name]

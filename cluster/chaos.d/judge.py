@@ -335,7 +335,7 @@ def describe(verdict):
         f"  granted   {n('grants')}" + (f" ({n('fenced grants')} with a fencing token)" if n("fenced grants") else ""),
         f"  refused   {n('refusals')}" + (f" ({refused})" if refused else ""),
         f"  released  {n('releases')}",
-        f"  lost      {n('losses')} ({n('losses in time')} in time, {n('losses late')} after a pause)",
+        f"  lost      {n('losses')} ({n('losses in time')} in time, {n('losses late')} after validity had ended)",
         f"  writes    {n('writes')} accepted, {n('writes refused')} refused as stale"
         + (f", and {n('reads refused')} reads" if n("reads refused") else "")
         + (f", {n('stale writes accepted')} stale ones accepted" if n("stale writes accepted") else "")

@@ -3,6 +3,7 @@
 from html import escape
 
 import plan
+import story
 from drawing import COLOURS, KEY_COLOURS, SHAPES, Detail, Overview, box
 from judge import KINDS, MODES, milliseconds, percentile
 from lanes import paint
@@ -27,19 +28,25 @@ p { margin: 0; max-width: 78ch } .soft { color: var(--soft) } h2 + p { margin-bo
   letter-spacing: -.01em } .figure span { color: var(--soft); font-size: 13px; line-height: 1.35; display: block }
 .figure.alarm b { color: var(--bad) } .figure.fine b { color: var(--good) }
 .card { background: var(--card); border: 1px solid var(--hair); border-radius: 10px; padding: 14px 16px }
-#overview { width: 100%; height: auto; display: block; cursor: pointer }
-.strip { display: flex; padding: 10px 0 6px 0 } .strip > svg { flex: none } .scroll { overflow-x: auto; flex: 1; scrollbar-width: thin }
+#overview { width: 100%; min-width: 620px; height: auto; display: block; cursor: pointer } .whole { overflow-x: auto }
+.strip { display: flex; padding: 10px 16px 6px 0 } .strip > svg { flex: none } .scroll { overflow-x: auto; flex: 1; scrollbar-width: thin }
 .scroll svg { display: block }
 .legend { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 12px 2px 0; font-size: 13px; color: var(--soft) }
 .legend span { display: inline-flex; align-items: center; gap: 7px; white-space: nowrap } .legend svg { flex: none }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(340px, 1fr)); gap: 0 36px; align-items: start }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 0 36px; align-items: start }
 table { border-collapse: collapse; width: 100%; font-size: 14px } td, th { padding: 5px 12px 5px 0; text-align: left; border-bottom: 1px solid var(--hair);
   font-weight: 400; vertical-align: top } th { color: var(--soft); font-size: 12.5px } .n { text-align: right; white-space: nowrap } td.kind { white-space: nowrap } td.bar { width: 30% }
 td.bar i { display: block; height: 8px; margin-top: 7px; border-radius: 2px; background: var(--cut); min-width: 2px }
 details { border-left: 3px solid var(--bad); padding: 3px 0 3px 14px; margin-bottom: 8px } details.mild { border-color: var(--warn) }
 summary { cursor: pointer } details ol { max-height: 190px; overflow-y: auto; margin: 4px 0 2px; padding: 0; list-style: none; font-size: 13.5px }
 details li { padding: 1px 0 } details a { color: inherit; text-decoration-color: var(--hair) } details a:hover { text-decoration-color: var(--ink) }
+.story { margin: 4px 0 0; padding: 0; list-style: none } .story li { display: flex; gap: 14px; padding: 2px 0 }
+.story b { flex: none; width: 68px; text-align: right; font-weight: 600 }
+pre { background: var(--card); border: 1px solid var(--hair); border-radius: 8px; padding: 10px 14px; margin: 8px 0 0;
+  font: 12.5px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere }
 footer { margin-top: 40px; font-size: 13px; color: var(--soft) } code { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
+@media (max-width: 700px) { main { padding: 24px 16px 48px } header { gap: 14px } .seal { width: 40px; height: 40px; font-size: 20px }
+  h1 { font-size: 25px } td.bar, th:empty { display: none } td.kind { white-space: normal } }
 @media print { .scroll { overflow: hidden } }
 """ + SHAPES
 
@@ -97,6 +104,9 @@ def thing(verdict):
 def headline(verdict):
     """(class, sign, sentence, explanation)"""
     failed, tolerated = verdict.kinds(False), verdict.kinds(True)
+    if verdict.counts.get("refusals") and not verdict.counts.get("grants"):
+        return "mild", "!", "No client was ever granted the lock", "So nothing was tested; the clients were refused " + \
+            f"{plural(verdict.counts['refusals'], 'time')}. Does the client's lock work on servers of cluster/up, without any fault?"
     if failed:
         broke, beside = verdict.failed()
         times = sum(count for kind, count in failed.items() if kind not in BESIDE)
@@ -124,13 +134,14 @@ def contended(run):
 
 def circumstances(run, verdict, picture):
     if not run:
-        return f"A history of {verdict.counts['clients']} clients, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
+        return f"A history of {plural(verdict.counts['clients'], 'client')}, {picture.seconds(picture.end_us):.0f} s, profile {verdict.profile}."
     fence = "fencing tokens" if verdict.tokens else "no fencing tokens"
-    if run.get("fence") and not verdict.tokens:
+    guard = "" if run.get("programs") else f"guard {run.get('guard')}, "  # others need not have one
+    if run.get("fence") and not verdict.tokens and not run.get("programs"):
         fence = "no grant had a fencing token, although tokens were requested"
     text = (f"{plural(run.get('nodes', 0), 'Redis server')}, {plural(run.get('clients', 0), 'client')}, "
             f"{contended(run)}; faults for {run.get('seconds')} s by seed {run.get('seed')}, faults "
-            f"{run.get('profile')} the claim; guard {run.get('guard')}, {fence}{', TLS' if run.get('tls') else ''}{', a password' if run.get('password') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
+            f"{run.get('profile')} the claim; {guard}{fence}{', TLS' if run.get('tls') else ''}{', a password' if run.get('password') else ''}; leases of {run.get('lease', '').replace('-', ' to ')} ms; "
             f"in {run.get('place')}.")
     if picture.programs:
         text += f" The clients: {', '.join(picture.programs)}."
@@ -146,15 +157,17 @@ def figures(verdict, picture):
     tolerated = sum(verdict.kinds(True).values())
     fenced = counts.get("fenced grants", 0)
     lost, in_time = counts.get("losses", 0), counts.get("losses in time", 0)
-    late = lost - in_time
+    late = f"; {lost - in_time:,} after it had ended" if lost > in_time else ""
+    noticed = (f"{in_time:,} of {lost:,}", f"losses noticed before validity ended{late}") if lost else \
+        ("0", "losses: every owner released its lock in time")
     stale = counts.get("writes refused", 0) + counts.get("reads refused", 0)
     tiles = [
         ("alarm" if failed else "fine", f"{failed:,}", "violations" + (f"; {tolerated:,} outside the claim" if tolerated else "")),
         ("", f"{counts.get('grants', 0):,}", "grants" + (", each with a token" if fenced == counts.get("grants") else "")
-         + f", by {counts.get('clients', 0)} clients"),
-        ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')} survived"),
+         + f", by {plural(counts.get('clients', 0), 'client')}"),
+        ("", f"{survived:,}", f"faults of {plural(len(picture.survived), 'kind')}{' survived' if not failed else ''}"),
         ("", milliseconds(percentile(handovers, 50)), f"hand-over to a waiter, median; p99 {milliseconds(percentile(handovers, 99))}"),
-        ("", f"{in_time:,} of {lost:,}", "losses noticed before validity ended" + (f"; {late:,} by owners that were stopped" if late else "")),
+        ("", *noticed),
         ("", f"{counts.get('writes', 0):,}", f"writes accepted; {plural(stale, 'stale access', 'stale accesses')} refused"),
     ]
     return '<section class="figures">' + "".join(
@@ -217,7 +230,17 @@ def violations_of(verdict, picture):
     return f'<h2>{title}</h2>{"".join(sections)}' if sections else ""
 
 
-def fault_table(picture):
+def story_of(events, verdict, run):
+    """The first violation in a few lines, and the command that repeats the plan."""
+    lines = "".join(f"<li><b>{(t_us - verdict.start_us) / 1e6:.3f} s</b>{escape(text)}</li>" for t_us, text in story.tell(events, verdict))
+    if verdict.sound or not lines:
+        return ""
+    again = f'<p class="soft">The same seed repeats the faults; which process they meet depends on the machine:</p><pre>{escape(run["again"])}</pre>' \
+        if run.get("again") else ""
+    return f'<h2>How it broke first</h2><ol class="story">{lines}</ol>{again}'
+
+
+def fault_table(picture, sound):
     most = max(picture.survived.values(), default=1)
     def happened(kind):
         hits = "; ".join(f"{number:,} {what}" for what, number in picture.hits.get(kind, {}).items())
@@ -229,7 +252,7 @@ def fault_table(picture):
         for kind, count in sorted(picture.survived.items(), key=lambda item: -item[1]))
     left = picture.run.get("left_out", {})
     note = "".join(f"{escape(kind)} ({escape(why)}); " for kind, why in left.items()).rstrip("; ")
-    return (f'<section><h2>Faults survived</h2><table><tr><th>fault</th><th>what happened</th><th class="n">times</th><th></th></tr>{rows}</table>'
+    return (f'<section><h2>Faults{" survived" if sound else ""}</h2><table><tr><th>fault</th><th>what happened</th><th class="n">times</th><th></th></tr>{rows}</table>'
             + (f'<p class="soft" style="margin-top:10px">Left out: {note}.</p>' if note else "") + "</section>")
 
 
@@ -306,12 +329,13 @@ def render(events, verdict):
 <p class="soft">{escape(circumstances(picture.run, verdict, picture))}</p>{notes}</div></header>
 {figures(verdict, picture)}
 {mode_table(verdict)}
+{story_of(events, verdict, picture.run)}
 {violations_of(verdict, picture)}
 <h2>The whole run</h2><p class="soft">The fuller a lane, the more of that moment its client held a lock. Click to see a moment below.</p>
-<div class="card">{Overview(picture, verdict).draw()}</div>
+<div class="card whole">{Overview(picture, verdict).draw()}</div>
 <h2 id="detail">Every step</h2><p class="soft">Scroll sideways; hover for what happened.{below}</p>
 <div class="card strip">{side}<div class="scroll" data-scale="{scale:.3f}" data-label="64" data-total="{picture.seconds(picture.end_us):.3f}">{strip}</div></div>
 {legend(signs_of(picture))}
-<div class="columns">{fault_table(picture)}<div>{handover_chart(verdict)}{client_table(verdict, picture)}</div></div>
+<div class="columns">{fault_table(picture, verdict.sound)}<div>{handover_chart(verdict)}{client_table(verdict, picture)}</div></div>
 <footer>Drawn by cluster/chaos of quorlock from the history that the clients wrote; <code>cluster/check</code> judges the same history.</footer>
 </main><script>{SCRIPT}</script>""")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cluster/check on hand-made histories: each kind of violation is caught, for its own reason and no other."""
 import json
+import re
 import os
 import signal
 import subprocess
@@ -571,6 +572,42 @@ class Output(unittest.TestCase):
             self.assertEqual(check(lines, "--report", str(picture))[0], 1)
             self.assertIn("<title>No two owners at once, but 2 stale writes (no fencing token in use)</title>",
                           picture.read_text(encoding="utf-8"))
+
+    def page_of(self, *lines):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "run.html"
+            check(flat(*lines), "--report", str(page))
+            return page.read_text(encoding="utf-8")
+
+    def test_a_page_tells_the_first_violation(self):
+        run = line(0, "run", nodes=3, clients=2, keys=1, guard="connection", fence=1, programs=["./mine"], again="chaos --seed 7 <")
+        fault = {"id": 4, "kind": "flush", "nodes": [3]}
+        page = self.page_of([run], hold("a", 10, 600, deadline=700), [line(90, "fault", phase="begin", **fault)],
+                            [line(95, "fault", phase="end", **fault)], hold("b", 300, 400, deadline=900),
+                            hold("c", 1000, 1100), hold("d", 1050, 1150))
+        story = re.findall(r"<li><b>([^<]*)</b>([^<]*)</li>", page)
+        self.assertEqual(story, [
+            ("0.010 s", "a is granted job, valid to 0.700 s."), ("0.090 s", "node 3: FLUSHALL, until 0.095 s."),
+            ("0.300 s", "b is granted job, too, while a has reason to trust its own."),
+            ("0.400 s", "b releases it: for 100.0 ms there were two owners.")])
+        self.assertIn("<pre>chaos --seed 7 &lt;</pre>", page)
+        for wrong in ("survived", "guard connection", "although tokens were requested"):
+            self.assertNotIn(wrong, page)
+        self.assertNotIn("How it broke first", self.page_of(hold("a", 10, 50)))
+
+    def test_a_page_tells_a_stale_write(self):
+        page = self.page_of(hold("a", 10, 600, deadline=210, terminal="lost"), hold("b", 300, 400, values=(1,)),
+                            [line(500, "write", "a", value=2)])
+        self.assertEqual(re.findall(r"<li><b>([^<]*)</b>([^<]*)</li>", page), [
+            ("0.005 s", "a is granted job, valid to 0.205 s."), ("0.205 s", "The validity of a is over."),
+            ("0.295 s", "b is granted job."),
+            ("0.495 s", "a writes, and nothing refuses it, though b has been there.")])
+        self.assertIn("0 of 1</b><span>losses noticed before validity ended; 1 after it had ended", page)
+
+    def test_a_page_of_clients_that_got_nothing(self):
+        page = self.page_of([line(0, "invoke", "a"), line(10, "refused", "a"), line(20, "healed"), line(30000, "end")])
+        self.assertIn("<h1>No client was ever granted the lock</h1><p>So nothing was tested; the clients were refused 1 time.", page)
+        self.assertIn("losses: every owner released its lock in time", page)
 
     def test_a_picture(self):
         """An SVG on its own: well formed, nothing in it is fetched or run, and it shows whether the lock held."""
