@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROTOCOL = Path("src/protocol.md")
 TABLE = Path("tests/rules.md")
-SWITCHES = Path("tests/model/run")
+SWITCHES = [Path("tests/model/run"), Path("tests/model/fair")]
 README = Path("tests/README.md")
 CONTROLS = Path("tests/sim/controls.c")
 INVARIANTS = Path("tests/sim/world.h")
@@ -88,16 +88,17 @@ def check_citations(findings, files, rules, invariants):
 def read_names(findings, rules):
     """Returns what the columns may name: (name, rule) of switches and controls, and names of invariants and faults."""
     switches, controls = set(), set()
-    for number, line in enumerate(read(SWITCHES).splitlines(), 1):
-        found = re.match(rf'    \("([A-Z_]+)", "([^"]*)", ', line)
-        if found:
-            switches.add(found.groups())
-            if found.group(2) not in rules:
-                findings.add(SWITCHES, number, f"{PROTOCOL} has no rule {found.group(2)}")
+    for path in filter(Path.is_file, SWITCHES):
+        for number, line in enumerate(read(path).splitlines(), 1):
+            found = re.match(rf'    \("([A-Z_]+)", "([^"]*)", ', line)
+            if found:
+                switches.add(found.groups())
+                if found.group(2) not in rules:
+                    findings.add(path, number, f"{PROTOCOL} has no rule {found.group(2)}")
     for number, line in enumerate(read(README).splitlines() if README.is_file() else [], 1):
         found = re.match(rf"\| `([A-Z_]+)` \| ({NUMBER}): ", line)
         if found and found.groups() not in switches:
-            findings.add(README, number, f"{SWITCHES} does not say that {found.group(1)} takes out rule {found.group(2)}")
+            findings.add(README, number, f"{SWITCHES[0].parent} does not say that {found.group(1)} takes out rule {found.group(2)}")
     text = read(CONTROLS)
     for found in re.finditer(r'^    \{"([a-z0-9-]+)",\s+"([^"]*)",\s+\{', text, re.M):
         controls.add(found.groups())
