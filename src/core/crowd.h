@@ -4,8 +4,10 @@
 
 #include "state.h"
 
-#define CROWD_EACH_US 50000u /* the pause for each client that comes first */
+#define CROWD_EACH_US 100000u /* the pause for each client that comes first */
 
+/* crowd_knows_place - tell whether the nodes have said how many clients of its mode come before this lock. */
+bool crowd_knows_place(const struct core_lock *);
 /* crowd_spread_us - return the longest pause between two polls of one of many; the shortest is half of it. 0: few wait.
  */
 uint64_t crowd_spread_us(const struct core_lock *);

@@ -31,7 +31,7 @@
 #define FEW_WAITERS 8u
 #define FEW_NODES   5u
 #define QUIET_SRTTS 4u
-#define ALONE_US    1000000u /* up to this the poll of one that waits alone is no more often */
+#define ALONE_US    (UINT64_C(20) * CROWD_EACH_US) /* up to so many others a lock polls as one that waits alone */
 
 /* Rule 6.6. */
 static uint64_t free_in_us(const struct core_node *node)
@@ -87,7 +87,7 @@ static uint64_t until_free_us(struct core_lock *lock, uint64_t poll_us, uint64_t
 
     if (free_us >= poll_us) return poll_us;
     if (spread <= ALONE_US) return free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1);
-    if (lock->config->fair) return poll_us;
+    if (lock->config->fair || crowd_knows_place(lock)) return poll_us;
     return core_smaller(poll_us, free_us + backoff_uniform(&lock->jitter, spread));
 }
 
@@ -232,7 +232,7 @@ static void hear_all(struct core_lock *lock)
 bool wait_watches(const struct core_lock *lock)
 {
     if (!lock->config->told || lock->config->fair) return false;
-    if (lock->waiters > WATCHERS_MAX || crowd_spread_us(lock) > (uint64_t)WATCHERS_MAX * CROWD_EACH_US) return false;
+    if (lock->waiters > WATCHERS_MAX) return false;
     return lock->config->holder.wait_us != 0 && !lock->news.published;
 }
 

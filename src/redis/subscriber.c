@@ -10,10 +10,10 @@
 #include "redis/link/link.h"
 #include "redis/wire/errors.h"
 
-/* Of silence before a PING. Whoever waits also asks a node every few seconds, so that a connection that died unseen
- * delays nobody for long. */
-#define SUBSCRIBER_IDLE_US_MIN 5000000
-#define SUBSCRIBER_NAME        "quorlock-notices"
+/* Of silence before a PING. Keepalive finds a connection that died, and whoever is among the first to wait asks a node
+ * every few seconds. A server has one such connection for each waiter, and must have time for others. */
+#define IDLE_MS         60000u
+#define SUBSCRIBER_NAME "quorlock-notices"
 
 enum pending_kind {
     PENDING_LISTEN,
@@ -47,10 +47,12 @@ struct subscriber {
 /* Return until when an open connection may be silent. Then a PING is sent, or the connection dropped. */
 static uint64_t silence_ends_us(const struct subscriber *subscriber)
 {
-    uint64_t timeout_us = (uint64_t)subscriber->link.config.timeout_ms * 1000;
+    const struct link_config *config = &subscriber->link.config;
+    uint64_t timeout_us = (uint64_t)config->timeout_ms * 1000;
+    uint64_t idle_us = (uint64_t)(config->idle_ms != 0 ? config->idle_ms : IDLE_MS) * 1000;
 
     if (timeout_us == 0) timeout_us = 1000;
-    if (subscriber->pending.count == 0 && timeout_us < SUBSCRIBER_IDLE_US_MIN) timeout_us = SUBSCRIBER_IDLE_US_MIN;
+    if (subscriber->pending.count == 0 && timeout_us < idle_us) timeout_us = idle_us;
     return subscriber->heard_us + timeout_us;
 }
 

@@ -4,8 +4,8 @@
  *
  * The first waiter starts it and the last one stops it. In between it reconnects as often as needed, even to a server
  * that is a replica, loads its data or is quarantined. A new connection has no subscriptions: the owner knows its
- * channels and subscribes to them in each `open` callback. A silent server is sent a PING, at most once in five
- * seconds; if it does not answer, the connection is dropped.
+ * channels and subscribes to them in each `open` callback. A silent server is sent a PING, at most once a
+ * minute; if it does not answer, the connection is dropped.
  *
  * Callbacks run from the loop, never from inside a call, and may call any function here, subscriber_free() included.
  * Channels and payloads may be any bytes. The arguments of a callback are valid during the callback only.

@@ -2,12 +2,14 @@
 /*
  * bench_crowd.c - what clients that wait for one key cost its nodes and its holder
  *
- * usage: bench_crowd [--fair] [--shared] [--waiters N] [--hold-ms N] [--lease-ms N] NODE...
+ * usage: bench_crowd [--fair] [--shared] [--permits N] [--waiters N] [--grants N] [--grant-ms N] [--hold-ms N]
+ *                    [--lease-ms N] NODE...
  *
- * One client holds the key. N clients, in processes of their own, wait for it: with --shared as readers, with --fair in
- * the queue. After some time the holder releases; each waiter that is granted releases at once, until all of them were.
- * Prints a line of JSON: whether the holder lost the lock, how many nodes its release reached, when the first waiter
- * was granted, and, of the busiest node, requests a second, those of the time of the grants, and its CPU in hundredths.
+ * One client holds the key, or all its permits. N clients, in processes of their own, wait for it: with --shared as
+ * readers, with --fair in the queue. After some time the holder releases, one permit if it has several; each waiter
+ * that is granted releases after --grant-ms, until all of them were, or so many as --grants says. Prints a line of
+ * JSON: whether the holder lost the lock, how many nodes its release reached, when the first waiter was granted, and,
+ * of the busiest node, requests a second, those of the time of the grants, and its CPU in hundredths.
  */
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
@@ -35,13 +37,13 @@
 struct crowd {
     const char *const *nodes;
     size_t n_nodes;
-    uint32_t waiters, hold_ms, lease_ms;
+    uint32_t waiters, grants, grant_ms, hold_ms, lease_ms, permits;
     bool fair, shared;
     int pipe[2]; /* the waiters write a byte each: w it waits, g it was granted, x it failed */
     struct event_base *base;
     /* of the holder */
-    bool held, released;
-    uint32_t lost, reached;
+    bool released;
+    uint32_t held, lost, reached;
 };
 
 struct load {
@@ -80,6 +82,7 @@ static quorlock_lock *crowd_lock(const struct crowd *crowd, quorlock_client *cli
     struct quorlock_lock_options options = {.size = sizeof(options),
                                             .lease_ms = crowd->lease_ms,
                                             .fair = crowd->fair,
+                                            .permits = crowd->permits,
                                             .shared = shared ? QUORLOCK_SHARED_ALL : 0};
     quorlock_lock *lock = NULL;
 
@@ -94,12 +97,24 @@ static void say_byte(const struct crowd *crowd, char byte)
     if (write(crowd->pipe[1], &byte, 1) != 1) _exit(0);
 }
 
+static void give_back(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)quorlock_lock_release(arg, NULL, NULL);
+}
+
 static void on_turn(quorlock_lock *lock, const struct quorlock_result *result, void *arg)
 {
     const struct crowd *crowd = arg;
+    struct timeval delay = {.tv_sec = crowd->grant_ms / 1000, .tv_usec = (suseconds_t)(crowd->grant_ms % 1000) * 1000};
 
     say_byte(crowd, result->status == QUORLOCK_OK ? 'g' : 'x');
-    if (result->status == QUORLOCK_OK) (void)quorlock_lock_release(lock, NULL, NULL);
+    if (result->status != QUORLOCK_OK) return;
+    if (crowd->grant_ms == 0)
+        give_back(-1, 0, lock);
+    else if (event_base_once(crowd->base, -1, EV_TIMEOUT, give_back, lock, &delay) != 0)
+        crowd_fail("event_base_once");
 }
 
 _Noreturn static void wait_in_a_process(struct crowd *crowd, uint32_t n)
@@ -139,9 +154,13 @@ static double number_behind(const char *text, const char *name)
     return at != NULL ? strtod(at + strlen(name), NULL) : 0;
 }
 
-/* Scripts and SET: what clients send, without what scripts call. */
+/* What clients send, without what scripts call. */
 static void read_load(const struct crowd *crowd, struct load *ret)
 {
+    static const char *const kinds[] = {"cmdstat_eval:calls=", "cmdstat_evalsha:calls=", "cmdstat_ping:calls=",
+                                        "cmdstat_subscribe:calls=", "cmdstat_unsubscribe:calls="};
+
+    *ret = (struct load){0};
     for (size_t i = 0; i < crowd->n_nodes; i++) {
         redisContext *context = crowd_connect(crowd->nodes[i]);
         redisReply *cpu = redisCommand(context, "INFO cpu");
@@ -149,8 +168,8 @@ static void read_load(const struct crowd *crowd, struct load *ret)
 
         if (cpu == NULL || calls == NULL || cpu->str == NULL || calls->str == NULL) crowd_fail("INFO");
         ret->cpu_s[i] = number_behind(cpu->str, "used_cpu_user:") + number_behind(cpu->str, "used_cpu_sys:");
-        ret->requests[i] =
-            number_behind(calls->str, "cmdstat_eval:calls=") + number_behind(calls->str, "cmdstat_evalsha:calls=");
+        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(*kinds); kind++)
+            ret->requests[i] += number_behind(calls->str, kinds[kind]);
         freeReplyObject(cpu);
         freeReplyObject(calls);
         redisFree(context);
@@ -174,7 +193,7 @@ static void on_held(quorlock_lock *lock, const struct quorlock_result *result, v
 
     (void)lock;
     if (result->status != QUORLOCK_OK) crowd_fail(result->text);
-    crowd->held = true;
+    crowd->held++;
 }
 
 static void on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
@@ -225,20 +244,31 @@ static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
     return crowd_now_ms() - begun_ms;
 }
 
-static void measure(struct crowd *crowd)
+/* Return one of the locks that the holder has. */
+static quorlock_lock *hold(struct crowd *crowd)
 {
     quorlock_client *client;
     quorlock_lock *lock;
+    uint32_t n = crowd->permits > 0 ? crowd->permits : 1;
+
+    crowd->base = program_loop();
+    client = crowd_client(crowd, crowd->base);
+    for (uint32_t i = 0; i < n; i++) {
+        lock = crowd_lock(crowd, client, false);
+        (void)quorlock_lock_set_on_lost(lock, on_lost, crowd);
+        if (quorlock_lock_acquire(lock, on_held, crowd) != 0) crowd_fail("acquire");
+    }
+    while (crowd->held < n) run_for(crowd, 1);
+    return lock;
+}
+
+static void measure(struct crowd *crowd)
+{
+    quorlock_lock *lock = hold(crowd);
     struct load before, during, after;
     uint64_t begun_ms, first_ms, all_ms;
     double seconds;
 
-    crowd->base = program_loop();
-    client = crowd_client(crowd, crowd->base);
-    lock = crowd_lock(crowd, client, false);
-    (void)quorlock_lock_set_on_lost(lock, on_lost, crowd);
-    if (quorlock_lock_acquire(lock, on_held, crowd) != 0) crowd_fail("acquire");
-    while (!crowd->held) run_for(crowd, 1);
     for (uint32_t i = 0; i < PROCESSES; i++) {
         uint32_t n = crowd->waiters / PROCESSES + (i < crowd->waiters % PROCESSES);
         pid_t child = fork();
@@ -255,7 +285,7 @@ static void measure(struct crowd *crowd)
     seconds = (double)(crowd_now_ms() - begun_ms) / 1000;
     if (crowd->lost == 0 && quorlock_lock_release(lock, on_released, crowd) != 0) crowd_fail("release");
     first_ms = await_bytes(crowd, 'g', 1);
-    all_ms = await_bytes(crowd, 'g', crowd->waiters - 1);
+    all_ms = await_bytes(crowd, 'g', crowd->grants - 1);
     read_load(crowd, &after);
     while (crowd->lost == 0 && !crowd->released) run_for(crowd, 1);
     printf("{\"waiters\": %" PRIu32 ", \"lost\": %" PRIu32 ", \"reached\": %" PRIu32 ", \"first_ms\": %" PRIu64
@@ -264,8 +294,8 @@ static void measure(struct crowd *crowd)
            crowd->waiters, crowd->lost, crowd->reached, first_ms, all_ms,
            100 * most(crowd, during.cpu_s, before.cpu_s) / seconds,
            most(crowd, during.requests, before.requests) / seconds,
-           most(crowd, after.requests, during.requests) / crowd->waiters,
-           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->waiters);
+           most(crowd, after.requests, during.requests) / crowd->grants,
+           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->grants);
 }
 
 static void allow_sockets(void)
@@ -280,6 +310,9 @@ static void allow_sockets(void)
 static bool read_option(struct crowd *crowd, const char *name, const char *word)
 {
     if (strcmp(name, "--waiters") == 0) return program_number(&crowd->waiters, word, 20000);
+    if (strcmp(name, "--grants") == 0) return program_number(&crowd->grants, word, 20000);
+    if (strcmp(name, "--grant-ms") == 0) return program_number(&crowd->grant_ms, word, 10000);
+    if (strcmp(name, "--permits") == 0) return program_number(&crowd->permits, word, QUORLOCK_PERMITS_MAX);
     if (strcmp(name, "--hold-ms") == 0) return program_number(&crowd->hold_ms, word, 600000);
     return strcmp(name, "--lease-ms") == 0 && program_number(&crowd->lease_ms, word, 30000);
 }
@@ -304,9 +337,12 @@ int main(int argc, char **argv)
             good = false;
     }
     if (!good || at >= argc) {
-        fprintf(stderr, "usage: bench_crowd [--fair] [--shared] [--waiters N] [--hold-ms N] [--lease-ms N] NODE...\n");
+        fprintf(stderr,
+                "usage: bench_crowd [--fair] [--shared] [--permits N] [--waiters N] [--grants N] [--grant-ms N] "
+                "[--hold-ms N] [--lease-ms N] NODE...\n");
         return 64;
     }
+    if (crowd.grants == 0 || crowd.grants > crowd.waiters) crowd.grants = crowd.waiters;
     crowd.nodes = (const char *const *)argv + at;
     crowd.n_nodes = (size_t)(argc - at);
     if (crowd.n_nodes > QUORLOCK_NODES_MAX || pipe(crowd.pipe) != 0) crowd_fail("too many nodes, or no pipe");

@@ -439,6 +439,32 @@ WIRE_TEST(test_no_turn)
     }
 }
 
+/* Nobody publishes that a writer's lease ends: so the first reader that gets the key tells the others. Each message is
+ * the next one behind the one before. */
+WIRE_TEST(test_the_first_reader_tells_the_others)
+{
+    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+    char heard[64];
+
+    for (int others = 0; others < 2; others++) {
+        wipe();
+        put(0, THEM, LONG_MS);
+        assert_outcome(intend("r1", true, 0, LEASE_MS), OUTCOME_YES);
+        if (others > 0) assert_outcome(intend("r2", true, 0, LEASE_MS), OUTCOME_YES);
+        assert_int_equal(server_ask_number(server, "DEL a"), 1);
+        assert_outcome(of(OP_ACQUIRE, US, 1, 1, "r1", 0), OUTCOME_YES);
+        if (others > 0) {
+            peer_hear(listener, heard, sizeof(heard));
+            assert_string_equal(heard, US);
+            assert_outcome(of(OP_ACQUIRE, OTHERS, 1, 1, "r2", 0), OUTCOME_YES);
+        }
+        assert_int_equal(server_ask_number(server, "PUBLISH quorlock:released:a end"), 1);
+        peer_hear(listener, heard, sizeof(heard));
+        assert_string_equal(heard, "end");
+    }
+    peer_deafen(listener);
+}
+
 WIRE_TEST(test_break_takes_all)
 {
     struct node_request request = request_of(OP_BREAK, "");

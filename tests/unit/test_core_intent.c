@@ -225,26 +225,52 @@ CORE_TEST(a_writer_and_one_of_few_readers_leave_the_intent_at_once)
     assert_false(fixture_latest(f, 0, OP_ACQUIRE)->command.patient);
 }
 
-/* Readers have the key together, so the last one asks as soon as the first of them. The nodes remember it for longer.
- */
-CORE_TEST(readers_far_behind_ask_soon_enough_and_seldom_renew_the_intent)
+/* Ask again and again from the place behind 999 readers: at intervals of most_us at most, and the intent is renewed no
+ * sooner than from_us, no later than to_us. */
+static void stay_far_behind(struct fixture *f, uint64_t most_us, uint64_t from_us, uint64_t to_us)
 {
     const struct core_reply place = {.outcome = OUTCOME_YES, .before = 999};
-    uint64_t since_us;
+    uint64_t since_us = f->now_us;
 
-    open_among(f, READS, false, 1000);
-    (void)poll_among(f, 1000);
-    since_us = f->now_us;
     for (int i = 0; i < 100; i++) {
         for (uint32_t k = 0; k < 3; k++) {
             if (fixture_pending(f, k, OP_INTEND) != 0) fixture_answer_with(f, k, OP_INTEND, &place);
         }
-        assert_in_range(poll_among(f, 1000), 2500 * MS, 5000 * MS);
+        assert_in_range(poll_among(f, 1000), most_us / 2, most_us);
         if (fixture_pending(f, 0, OP_INTEND) == 0) continue;
-        assert_in_range(f->now_us - since_us, 33300 * MS, 40000 * MS);
+        assert_in_range(f->now_us - since_us, from_us, to_us);
         since_us = f->now_us;
     }
-    assert_true(f->now_us - since_us <= 40000 * MS);
+    assert_true(f->now_us - since_us <= to_us);
+}
+
+/* The nodes remember them for 200 s. */
+CORE_TEST(readers_far_behind_ask_seldom_and_seldom_renew_the_intent)
+{
+    open_among(f, READS, false, 1000);
+    (void)poll_among(f, 1000);
+    stay_far_behind(f, 5000 * MS, 66600 * MS, 72000 * MS); /* nobody would tell them of a release */
+    fixture_listening(f, 0);
+    (void)poll_among(f, 1000);
+    stay_far_behind(f, 100000 * MS, 66600 * MS, 167000 * MS);
+}
+
+/* Only the first of them ask when the writer's lease ends: whoever gets the key tells the others. */
+CORE_TEST(readers_far_behind_do_not_ask_when_the_lease_ends)
+{
+    const struct core_reply place = {.outcome = OUTCOME_YES, .before = 999};
+    const struct core_reply refusal = {
+        .outcome = OUTCOME_OTHER, .holder_id = WRITER, .ttl_us = (int64_t)(20 * MS), .listeners = 1000};
+
+    open_among(f, READS, false, 1000);
+    (void)poll_among(f, 1000);
+    for (uint32_t k = 0; k < 3; k++) fixture_answer_with(f, k, OP_INTEND, &place);
+    for (uint8_t i = 0; i < 20; i++) {
+        assert_in_range(fixture_pass_to_attempt(f), 2500 * MS, 5000 * MS);
+        for (uint32_t k = 0; k < 3; k++) {
+            if (fixture_pending(f, k, OP_ACQUIRE) != 0) fixture_answer_with(f, k, OP_ACQUIRE, &refusal);
+        }
+    }
 }
 
 /* The waiting goes on for the successor, under the same name. */

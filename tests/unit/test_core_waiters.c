@@ -75,10 +75,10 @@ CORE_TEST(polls_and_the_ends_of_leases_are_spread_by_the_size_of_the_crowd)
         uint64_t least_us, most_us;
     } rows[] = {{1, -1, 50 * MS, 100 * MS},
                 {15, -1, 50 * MS, 100 * MS},
-                {30, -1, 750 * MS, 1500 * MS},
+                {30, -1, 1500 * MS, 3000 * MS},
                 {1, 20 * MS, 21 * MS, 21 * MS + 4 * SRTT_US},
                 {15, 20 * MS, 21 * MS, 21 * MS + 4 * SRTT_US},
-                {30, 20 * MS, 21 * MS, 1500 * MS}};
+                {30, 20 * MS, 21 * MS, 3000 * MS}};
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
         uint64_t first_us = UINT64_MAX;

@@ -315,7 +315,7 @@ NODE_TEST(whatever_ends_a_connection_the_next_one_is_opened)
 
 /* ---- silence ---- */
 
-NODE_TEST(silence_is_probed_by_ping_once_a_second_at_most)
+NODE_TEST(silence_is_probed_by_ping_so_often_at_most)
 {
     static const struct fake_step script[] = {GREET,
                                               EXPECT("PING"),
@@ -332,6 +332,7 @@ NODE_TEST(silence_is_probed_by_ping_once_a_second_at_most)
 
     notice_fixture_begin(f);
     f->config.link.timeout_ms = 200;
+    f->config.link.idle_ms = 1000;
     fake_play(f->server, script);
     notice_fixture_start(f);
     run_until(f, "open");

@@ -32,6 +32,7 @@ struct link_config {
     /* Called right before each login; may change the login in the uri. False: do not log in now, for the reason in
      * `why`. May be NULL. */
     bool (*login)(void *arg, const struct uri *, char *why, size_t size);
+    uint32_t idle_ms;           /* of silence before a subscriber sends a PING; 0: a minute */
     void *arg;                  /* for these four functions */
     struct link_counts *counts; /* must live as long as the link; may be NULL */
     /* Set by node, subscriber and examine: */

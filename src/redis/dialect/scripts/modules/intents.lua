@@ -11,19 +11,25 @@ local function intents_of(key)
   return name_of('quorlock:intents:', key)
 end
 
+-- last_reader - return the name of the last reader that waits, and its place; nil if none waits.
+local function last_reader(intents)
+  local last = redis.pcall('ZRANGE', intents, '-1', '-1', 'WITHSCORES')
+  if last[2] and tonumber(last[2]) >= queue_high('r') then return string.sub(last[1], 2), tonumber(last[2]) end
+end
+
 -- give_turn - give readers that the holder blocked their turn before the next writer, if any wait for the key: it is
 -- reserved for them until all have come, for a second at most. The place of the last of them says who they are: the
 -- member Rturn has it, below 0. This is done only if somebody was notified, because waiting clients listen. Rule 8.5.
 local function give_turn(key)
   local intents = intents_of(key)
-  local last = redis.pcall('ZRANGE', intents, '-1', '-1', 'WITHSCORES')
-  if last[2] and tonumber(last[2]) >= queue_high('r') then
+  local last, place = last_reader(intents)
+  if last then
     local time = redis.pcall('TIME')
     local _, life_ms = queue_clock(time[1] * 1000000 + time[2])
-    local waits = queue_left(intents, string.sub(last[1], 2), life_ms) > 0
+    local waits = queue_left(intents, last, life_ms) > 0
     local kept = waits and redis.pcall('SET', key, 'quorlock:readers', 'NX', 'PX', '1000')
     if kept and not kept.err then
-      redis.pcall('ZADD', intents, whole(-tonumber(last[2])), 'Rturn', whole(life_ms + 1000), '~turn')
+      redis.pcall('ZADD', intents, whole(-place), 'Rturn', whole(life_ms + 1000), '~turn')
     end
   end
 end

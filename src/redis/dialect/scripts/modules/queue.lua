@@ -35,7 +35,7 @@ local function queue_clock(real_us, reads_only)
     life = math.min(tonumber(last_life) + passed, most)
   end
   if not reads_only then
-    redis.pcall('SET', clock, string.format('%.0f %.0f %.0f', real_us, place, life), 'PX', '600000')
+    redis.pcall('SET', clock, string.format('%.0f %.0f %.0f', real_us, place, life), 'PX', '1200000')
   end
   return place, math.floor(life / 1000)
 end
@@ -158,7 +158,7 @@ end
 -- queue_life - return for how many ms a client is remembered: twice as long as it waits before it asks again. Rules
 -- 6.15 and 9.4.
 local function queue_life(least_ms, before)
-  return math.min(math.max(least_ms, 100 * before), 120000)
+  return math.min(math.max(least_ms, 200 * before), 600000)
 end
 
 -- queue_stay - put a client into the queue, or let it stay there; return nil, or an error. The queue lives longer than
@@ -166,7 +166,7 @@ end
 local function queue_stay(queue, letter, name, place, till_ms)
   local score = whole(place + queue_high(letter))
   local done = redis.pcall('ZADD', queue, score, letter .. name, whole(till_ms), '~' .. name)
-  if type(done) ~= 'table' then done = redis.pcall('PEXPIRE', queue, '600000') end
+  if type(done) ~= 'table' then done = redis.pcall('PEXPIRE', queue, '1200000') end
   if type(done) == 'table' then return done end
 end
 

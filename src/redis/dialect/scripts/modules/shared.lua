@@ -96,6 +96,7 @@ local function shared_set(lock, owner, lease_ms)
     return done.err and done
   end
   local readers, ms, now = readers_of(key), tonumber(lease_ms) + 1, lock.request.now
+  local is_first = not lock.held
   -- Without a sentinel the set holds only readers that have lost the lock.
   if lock.held then
     local over = redis.pcall('ZRANGEBYSCORE', readers, '-inf', whole(now), 'LIMIT', '0', '16')
@@ -121,6 +122,11 @@ local function shared_set(lock, owner, lease_ms)
     --@ from queue: queue_remove
     --@ from intents: intents_of
     queue_remove(intents_of(key), lock.request.waiter)
+  end
+  -- Nobody publishes that a writer's lease ended.
+  if is_first and lock.request.since then
+    --@ from intents: intents_of, last_reader
+    if last_reader(intents_of(key)) then redis.pcall('PUBLISH', notice_channel(key), owner) end
   end
 end
 
