@@ -75,5 +75,15 @@ def modes(results):
         goal("plain locks/s, of the build before", 0.95, before, True)]
 
 
+def crowds(results):
+    def worst(name):
+        return [row["now"][name] for row in find(results, 16)]
+
+    return [
+        goal("a crowd that waits: CPU of a node at rest", 2, worst("cpu_percent"), unit="% of a core"),
+        goal("a crowd that waits: requests a release, at a node", 60, worst("requests_a_grant")),
+        goal("a crowd that waits: CPU of a node a release", 1, worst("cpu_ms_a_grant"), unit="ms")]
+
+
 def judge(results):
-    return uncontended(results) + others(results) + modes(results)
+    return uncontended(results) + others(results) + modes(results) + crowds(results)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report's sections of permits, readers and writers, and elections."""
+"""The report's sections of permits, readers and writers, elections, and crowds."""
 from plots import Dots, plot, shown, spread_text, table
 
 TRIPS = "round trips"
@@ -94,5 +94,12 @@ def python_section(rows):
     return compared_section(rows, "the other", "Against the other one, in the same run", "", "")
 
 
+def crowds_section(rows):
+    heads = ["", "CPU at rest, %", "requests/s", "CPU a release, ms", "requests a release"]
+    names = ("cpu_percent", "requests_a_second", "cpu_ms_a_grant", "requests_a_grant")
+    return table(heads, [[f"{row['name']}, {side}", *(shown(row[side][name]) for name in names)]
+                         for row in rows for side in ("now", "before") if side in row])
+
+
 SECTIONS = {9: permits_section, 10: readers_section, 11: elections_section, 12: uncontended_section,
-            14: threads_section, 15: python_section}
+            14: threads_section, 15: python_section, 16: crowds_section}

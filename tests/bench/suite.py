@@ -28,9 +28,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # What --quick has instead of the defaults: everything once, and too little of it to trust.
 QUICK = {"seconds": 1, "rounds": 1, "phase": 2, "clients": [2, 10], "held": [1000, 10000], "hold": 2, "lease_ms": 3000,
-         "flood": [10000]}
+         "flood": [10000], "crowd": [10, 40]}
 FULL = {"seconds": 6, "rounds": 4, "phase": 4, "clients": [2, 3, 10, 30, 100], "held": [1000, 100000, 1000000],
-        "hold": 40, "lease_ms": 30000, "flood": [100000]}
+        "hold": 40, "lease_ms": 30000, "flood": [100000],
+        "crowd": [10, 100, 1000]}
 
 
 def numbers(least, most):
@@ -82,8 +83,12 @@ def read_options(words):
     parser.add_argument("--hold", type=amount(1, 3600), help="seconds for which they are held (default 40; quick 2)")
     parser.add_argument("--flood", type=numbers(1, 100_000), metavar="N,N,...",
                         help="acquires at once (default 100000; quick 10000)")
+    parser.add_argument("--crowd", type=numbers(1, 20_000), metavar="N,N,...",
+                        help="clients that wait for one key (default 10,100,1000; quick 10,40). A server has two "
+                             "connections of each, a process a quarter of five of each")
     parser.add_argument("--before", metavar="BUILD", help="the build folder of another version, whose plain locks "
-                        "are compared with this one's in workload 12, and whose Python package in workload 15")
+                        "are compared with this one's in workload 12, its Python package in workload 15, its "
+                        "waiting crowds in workload 16")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="without the locks of other projects")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "bench"),
                         help="folder of the results (default build/bench)")

@@ -66,13 +66,14 @@ class Suite(unittest.TestCase):
             time.sleep(0.02)
 
     def test_results_and_report(self):
-        suite = self.start("--workloads", "5,7,8,12,13,14,15", "--before", BUILD, "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64")
+        suite = self.start("--workloads", "5,7,8,12,13,14,15,16", "--before", BUILD, "--seconds", "0.5", "--held", "50", "--hold", "1", "--flood", "64",
+                           "--crowd", "5")
         out, err = suite.communicate(timeout=LIMIT_S)
         self.assertEqual((suite.returncode, err), (0, ""), out)
         with open(os.path.join(self.out, "bench.json"), encoding="utf-8") as file:
             results = json.load(file)
         workloads = results["workloads"]
-        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [(key, "") for key in ("5", "7", "8", "12", "13", "14", "15")])
+        self.assertEqual([(key, each["failed"]) for key, each in workloads.items()], [(key, "") for key in ("5", "7", "8", "12", "13", "14", "15", "16")])
         held, = workloads["5"]["rows"]
         self.assertEqual(held["locks"], 50)
         self.assertGreater(held["rss_bytes_per_lock"], 0)
@@ -102,12 +103,17 @@ class Suite(unittest.TestCase):
         for row in workloads["15"]["rows"]:
             self.assertEqual(row["failed"], 0)
             self.assertGreater(row["locks_per_s_ratio"]["median"], 0)
+        self.assertEqual([row["kind"] for row in workloads["16"]["rows"]], ["plain", "fair", "shared", "permits", "fair permits"])
+        for row in workloads["16"]["rows"]:
+            for build in ("now", "before"):
+                self.assertEqual((row[build]["waiters"], row[build]["lost"]), (5, 0))
+                self.assertGreater(row[build]["requests_a_grant"], 0)
         self.assertEqual([(one["figure"], one["values"]) for one in results["figures"]], [
             ("the limit, 256 under way: locks/s, of raw", [limits[256]["of_raw"]["sent"]["median"]]),
             ("beside the limit, quorlock: locks/s, of raw", [limits[256]["of_raw"]["quorlock"]["median"]])])
         with open(os.path.join(self.out, "bench.html"), encoding="utf-8") as file:
             page = file.read()
-        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "13. The limit", "14. Threads", "15. Python", "50 held",
+        for text in ("5. Held and renewed", "7. From a shell", "8. A flood", "12. Uncontended, by mode", "13. The limit", "14. Threads", "15. Python", "16. Waiting crowds", "50 held",
                      "quorlock run KEY -- true"):
             self.assertIn(text, page)
         self.assertGreaterEqual(page.count("<svg"), 5)
@@ -148,7 +154,7 @@ class Suite(unittest.TestCase):
                 self.assertEqual(glob.glob(os.path.join(self.scratch, "*")), [])
 
     def test_bad_options_are_named(self):
-        for options, said in ((("--workloads", "16"), "'16' is no list of numbers from 1 to 15"),
+        for options, said in ((("--workloads", "17"), "'17' is no list of numbers from 1 to 16"),
                               (("--workloads", ""), "'' is no list of numbers"),
                               (("--seconds", "0"), "'0' is no number from 0.5 to 3600"),
                               (("--clients", "1"), "'1' is no list of numbers from 2"), (("contention",), "contention")):

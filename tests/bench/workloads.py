@@ -14,6 +14,7 @@ import threading
 import time
 
 import contention
+import crowds
 import languages
 import modes
 from programs import TITLES, Failed, check_status, read_json
@@ -417,4 +418,7 @@ WORKLOADS = {
     15: ("Python", "So many threads or tasks of asyncio share a client of the Python package, and each takes and gives back "
          "a lock of its own again and again, in turn with redis-py's own lock on one of the three servers; and where it "
          "is given, with the package of another build.", languages.by_python),
+    16: ("Waiting crowds", "So many clients, in four processes, wait for one key. What that costs the busiest of three "
+         "nodes while nothing happens, and each release while the first 50 are served, who hold the key for 5 ms; and where "
+         "it is given, the same of another build.", crowds.waiting),
 }
