@@ -176,7 +176,8 @@ void link_drop_late(struct redis_link *link, enum fault fault)
     if (link_now_us(link) < link->step_us)
         (void)link_arm(link, link->step_us);
     else
-        link_drop(link, fault, "no answer within %u ms: frozen, cut off, or busy", (unsigned)link->config.timeout_ms);
+        link_drop(link, fault, "no answer within %u ms: frozen, paused, cut off, or busy",
+                  (unsigned)link->config.timeout_ms);
 }
 
 /* A TLS port closes the connection without a reply to commands in plain text. */
