@@ -2,7 +2,8 @@
 """naming.py FILE... - do the names of the public headers follow the rules by which they are frozen?
 
 A function is quorlock_NOUN_VERB. No two enums have one prefix. Each type of a callback has a name, and gets its argument
-last. The table of an event loop, loop.h, is the caller's, and has other rules.
+last. A declaration has one array at most: the FFI of PHP 8.2 reads those of `char a[8], b[8];` wrongly. The table of an event
+loop, loop.h, is the caller's, and has other rules.
 
 Prints a finding a line, and exits with 1 if there is one.
 """
@@ -48,6 +49,8 @@ def check(path, prefixes):
             yield found(pointer.start(3), f"the type of {pointer[3]} has no name; write a typedef ..._cb")
         elif not pointer[3].endswith("_cb") or not re.search(r"void \*arg$", pointer[4]):
             yield found(pointer.start(3), f"{pointer[3]} does not end with _cb, or does not get `void *arg` last")
+    for many in re.finditer(r"^ +\w[^;(){}]*(?:\[[^;(){}]*,|,[^;(){}]*\[)[^;(){}]*;", text, re.M):
+        yield found(many.start(), f"'{many[0].strip()}' declares an array and more; give each a declaration of its own")
 
 
 def main():
