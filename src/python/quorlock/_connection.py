@@ -99,7 +99,7 @@ class Connection(Handle):
 
 # ---- events ----
 
-def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[Any], None]:
+def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[int, Any], None]:
     """Return what an event of this client does. It does not keep the client alive."""
     locks, candidates, observers, of = client._locks, client._candidates, client._observers, weakref.ref(client)
 
@@ -108,16 +108,17 @@ def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[
         if found is not None and found._events is not None:
             found._events.call(function)
 
-    def apply(event: Any) -> None:
-        if event.type == LOG:
+    known = {LOST: locks, ELECTED: candidates, DEPOSED: candidates, RESIGNED: candidates, LEADER_CHANGED: observers}
+
+    def apply(kind: int, event: Any) -> None:
+        if kind in (ACQUIRE_ENDED, RELEASE_ENDED):
+            tell_end(event)
+        elif kind == LOG:
             level, text = event.level, event.text.decode(errors="replace")
             call(lambda: log(level, text))
-        elif event.type in (ACQUIRE_ENDED, RELEASE_ENDED):
-            tell_end(event)
         else:
-            known = {LOST: locks, ELECTED: candidates, DEPOSED: candidates, RESIGNED: candidates, LEADER_CHANGED: observers}
             # Numbers are used once; the address of a handle may be used again.
-            found = known.get(event.type, {}).get(event.arg)
+            found = known.get(kind, {}).get(event.arg)
             made = found() if found is not None else None
             if made is not None:
                 made._tell(event, call)

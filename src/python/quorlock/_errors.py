@@ -63,8 +63,8 @@ class Closed(Error):
 
 
 WAITS = 1
-OK, INVAL, BUSY, STATE, NOQUORUM, LOST, CANCELED, CLOSED, AUTH = 0, -1, -3, -4, -6, -8, -9, -10, -11
-CLASSES: Dict[int, Type[Error]] = {INVAL: Invalid, -5: Held, NOQUORUM: NoQuorum, -7: TimedOut, LOST: Lost,
+OK, INVAL, BUSY, STATE, HELD, NOQUORUM, TIMEDOUT, LOST, CANCELED, CLOSED, AUTH = 0, -1, -3, -4, -5, -6, -7, -8, -9, -10, -11
+CLASSES: Dict[int, Type[Error]] = {INVAL: Invalid, HELD: Held, NOQUORUM: NoQuorum, TIMEDOUT: TimedOut, LOST: Lost,
                                    CANCELED: Canceled, CLOSED: Closed, AUTH: Unauthorized, -12: Foreign,
                                    -13: Protocol}
 

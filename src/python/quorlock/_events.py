@@ -42,7 +42,7 @@ class Reader:
 
 
 class Events:
-    """Takes events from the library, and hands each to apply(event).
+    """Takes events from the library, and hands each to apply(type, event).
 
     Any thread may do that, by catch_up(), so that what it reads is up to date. What the program gave to be called runs in
     the thread of the events alone, in order: apply() puts it there by call().
@@ -51,7 +51,7 @@ class Events:
     """
     LOOPS_FIRST_MS = 5
 
-    def __init__(self, handle: int, fd: int, apply: Callable[[Any], None]):
+    def __init__(self, handle: int, fd: int, apply: Callable[[int, Any], None]):
         self._handle, self._fd, self._apply = handle, fd, apply
         self._guard = RLock()
         self._over = False
@@ -91,11 +91,15 @@ class Events:
             try:
                 while not self._over:
                     # One of which a signal interrupted the thread that took it is applied again.
-                    if event.type == NONE and (
-                            library.quorlock_sync_client_next_event(self._handle, event) != OK or event.type == NONE):
-                        break
-                    self._over = event.type == CLOSED
-                    self._apply(event)
+                    kind = event.type
+                    if kind == NONE:
+                        if library.quorlock_sync_client_next_event(self._handle, event) != OK:
+                            break
+                        kind = event.type
+                        if kind == NONE:
+                            break
+                    self._over = kind == CLOSED
+                    self._apply(kind, event)
                     event.type = NONE
             finally:
                 if (self._calls or self._over or event.type != NONE) and not self.is_here():

@@ -14,11 +14,11 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, T
 from . import _library
 from ._arguments import TEXTS, Text, encode, number, options_of, shared_bits
 from ._connection import Connection, look_for_fork
-from ._errors import CLOSED, INVAL, LOST, NOQUORUM, OK, WAITS, Closed, Error, Held, Invalid, Lost, TimedOut, error
+from ._errors import CLOSED, HELD, INVAL, LOST, NOQUORUM, OK, TIMEDOUT, WAITS, Closed, Error, Held, Invalid, Lost, TimedOut, error
 from ._handle import Handle
 from ._library import library
 from ._native import hub
-from ._started import Acquire, Signal, notify, start
+from ._started import Acquire, notify, start, tell
 from ._waiting import CANCEL_AGAIN_S, LOOK_AGAIN_S, Waiting, cooperatively, interruptible
 from ._words import as_python
 
@@ -307,58 +307,41 @@ class Lock(Handle):
 
     async def acquire_async(self, blocking: bool = True, timeout: Optional[float] = None) -> bool:
         """Do as acquire(), for asyncio. If the task is canceled, so is the wait."""
-        wait_ms = wait_of(blocking, timeout)
-        try:
-            await self._acquire_async(wait_ms)
-        except (Held, TimedOut):
-            if wait_ms is None:
-                raise
-            return False
-        return True
-
-    async def _acquire_async(self, wait_ms: Optional[int]) -> None:
+        wait_ms = None if blocking and timeout is None else wait_of(blocking, timeout)
         loop = asyncio.get_running_loop()
         self._make_in_child()
         self._set_wait(wait_ms)
-        lost = self._forget_loss()
-        acquire = Acquire(loop, self._cancel_quietly, self._release_quietly)
-
-        def ended(result: Any) -> None:
-            if result.status == OK:
-                self._grant(result)
-            else:
-                self._lost = self._lost or lost
-            acquire.end(result)
-
+        acquire = Acquire(self, loop, self._forget_loss())
         try:
-            self._start(library.quorlock_sync_lock_start_acquire, ended, loop)
-            await acquire.ended.wait()
+            self._start(library.quorlock_sync_lock_start_acquire, acquire.end, loop)
+            await acquire.ended
         except Error:
-            self._lost = self._lost or lost
+            self._lost = self._lost or acquire.lost
             raise
         except asyncio.CancelledError:
-            await acquire.give_up().wait()
+            await acquire.give_up()
             raise
         except BaseException:
             # Ctrl-C, or the loop has ended: nothing can be awaited any more.
             acquire.give_up()
             raise
         assert acquire.status is not None  # it has ended
+        if wait_ms is not None and acquire.status in (HELD, TIMEDOUT):
+            return False
         self._check(acquire.status, acquire.text)
+        return True
 
     async def release_async(self) -> bool:
         """Do as release(), for asyncio. It goes on if the task is canceled."""
         loop = asyncio.get_running_loop()
-        released = Signal(loop)
-        results: List[Tuple[int, bytes]] = []
+        released: "asyncio.Future[Tuple[int, bytes]]" = loop.create_future()
 
         def ended(result: Any) -> None:
-            results.append((result.status, b"" if result.status == OK else result.text))
-            released.set()
+            status = result.status
+            tell(released, (status, b"" if status == OK else result.text))
 
         self._start(library.quorlock_sync_lock_start_release, ended, loop)
-        await released.wait()
-        return self._released(*self._check(*results[0], ENDS_OF_RELEASE))
+        return self._released(*self._check(*await released, ENDS_OF_RELEASE))
 
     async def __aenter__(self) -> "Lock":
         task = asyncio.current_task()
@@ -403,7 +386,7 @@ class Lock(Handle):
         handle, events = self._own_handle(), self._client._events
         if loop is not None and events is not None:
             events.read_in(loop)
-        status = start(lambda number_: call(handle, None, number_), ended)
+        status = start(call, handle, ended)
         if status != OK:
             raise error(status, _library.status_text(status))
 

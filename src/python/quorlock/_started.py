@@ -30,13 +30,13 @@ STARTED: Dict[int, Callable[[Any], object]] = {}
 NUMBERS = itertools.count(1)
 
 
-def start(call: Callable[[int], int], ended: Callable[[Any], object]) -> int:
-    """Call with a new number, and return the status. If it is 0, ended(result) is called once, in any thread."""
+def start(call: Callable[..., int], handle: Any, ended: Callable[[Any], object]) -> int:
+    """Start an operation of that handle, and return the status. If it is 0, ended(result) is called once, in any thread."""
     number = next(NUMBERS)
     STARTED[number] = ended
     status = None
     try:
-        status = call(number)
+        status = call(handle, None, number)
     finally:
         if status != OK:
             del STARTED[number]
@@ -63,58 +63,51 @@ def nothing() -> None:
     """Nobody is told."""
 
 
-class Signal:
-    """An event that a task waits for, and that any thread may set."""
+def settle(future: "asyncio.Future[Any]", value: Any) -> None:
+    if not future.done():
+        future.set_result(value)
 
-    def __init__(self, loop: asyncio.AbstractEventLoop):
-        self._loop = loop
-        self._future: "asyncio.Future[None]" = loop.create_future()
 
-    async def wait(self) -> None:
-        await self._future
-
-    def set(self) -> bool:
-        """Wake the task. False: the loop is closed."""
-        if asyncio._get_running_loop() is self._loop:
-            self._set()
-            return True
-        return notify(self._loop, self._set)
-
-    def _set(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
+def tell(future: "asyncio.Future[Any]", value: Any = None) -> bool:
+    """Wake the task that awaits the future, from any thread. False: its loop is closed."""
+    loop = future.get_loop()
+    if asyncio._get_running_loop() is loop:
+        settle(future, value)
+        return True
+    return notify(loop, lambda: settle(future, value))
 
 
 class Acquire:
-    """The acquire of a task. If the task does not take the grant, it is released.
+    """The acquire of a task. If the task does not take the grant, it is released."""
 
-    cancel() cancels the acquire. release(told) releases the lock, and calls told() at the end, also if it fails.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object],
-                 release: Callable[[Callable[[], object]], object]):
-        self.ended = Signal(loop)
+    def __init__(self, lock: Any, loop: asyncio.AbstractEventLoop, lost: Optional[str]):
+        self.ended: "asyncio.Future[None]" = loop.create_future()
         self.status: Optional[int] = None
         self.text = b""
-        self._loop, self._cancel, self._release = loop, cancel, release
-        self._gone: Optional[Signal] = None
+        self.lost = lost  # of the grant before
+        self._lock, self._loop = lock, loop
+        self._gone: "Optional[asyncio.Future[None]]" = None
         self._given_up = False
         self._turn: List[None] = [None]  # taken by the thread that releases the grant
 
     def end(self, result: Any) -> None:
         """Take the result, in any thread."""
-        if result.status != OK:
+        status = result.status
+        if status == OK:
+            self._lock._grant(result)
+        else:
             self.text = result.text
-        self.status = result.status
-        if self._given_up or not self.ended.set():
+            self._lock._lost = self._lock._lost or self.lost
+        self.status = status
+        if self._given_up or not tell(self.ended):
             self._give_back()
 
-    def give_up(self) -> "Signal":
-        """Give up, without waiting. What is returned is set when nothing is held or asked for any more."""
-        self._gone = gone = Signal(self._loop)
+    def give_up(self) -> "asyncio.Future[None]":
+        """Give up, without waiting. What is returned is done when nothing is held or asked for any more."""
+        self._gone = gone = self._loop.create_future()
         self._given_up = True
         if self.status is None:
-            self._cancel()
+            self._lock._cancel_quietly()
         else:
             self._give_back()
         return gone
@@ -125,8 +118,9 @@ class Acquire:
             self._turn.pop()
         except IndexError:
             return
-        told: Callable[[], object] = self._gone.set if self._gone is not None else nothing
+        gone = self._gone
+        told: Callable[[], object] = nothing if gone is None else lambda: tell(gone)
         if self.status == OK:
-            self._release(told)
+            self._lock._release_quietly(told)
         else:
             told()
