@@ -29,6 +29,7 @@ from usage import Parser, number
 EX_SOFTWARE = 70
 FORMAT = 1
 TRIES = 2
+MAX_LEASE_MS = 2000
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 BIN = CHAOS.parents[1] / "build" / "bin"
 INDEX = "compare.json"
@@ -144,7 +145,7 @@ def arguments(options, contender, kind):
     """The options that repeat one run."""
     seconds = options.seconds // len(options.rounds)
     words = ["--seed", options.seed, "--seconds", seconds, "--nodes", options.nodes, "--clients", options.clients,
-             "--keys", options.keys, "--lease-ms", options.lease_ms, "--hold-ms", options.hold_ms,
+             "--keys", options.keys, "--max-lease-ms", MAX_LEASE_MS, "--lease-ms", options.lease_ms, "--hold-ms", options.hold_ms,
              "--faults", options.rounds[kind][1]]
     if options.plain:
         words.append("--plain")

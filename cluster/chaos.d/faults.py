@@ -8,13 +8,16 @@ import subprocess
 from descriptors import Descriptors
 from held_packets import HeldPackets
 from names import ADDRESS, PORT
-from plan import ASKED, DROPPED, KINDS, LATE, LOGINS, OVERTAKEN, RENEWED
+from plan import ASKED, DROPPED, GROUPS, KINDS, LATE, LOGINS, OVERTAKEN, RENEWED
 from system import HarnessError, launch, now_us, wait_gone, wait_until
 
 STALL_SECONDS = 4      # how long to wait for the client's next write, at which it is stopped
 HIT_SECONDS = 10       # how much longer a fault lasts if it has hit nothing yet
 RECOVER_SECONDS = 60   # how long a server may take to write again after its disk has room
 BOOTSTRAP_SECONDS = 60
+ASK_SECONDS = 0.03     # the time for a client that has just said so to send its requests
+AIM_SECONDS = 1        # how long a moment is waited for before the run is looked at again
+OVERTAKEN_OWNERS = "times others came in meanwhile"
 
 ROUTINES = {}
 
@@ -556,29 +559,128 @@ async def kill_client(system, fault):
     client.expected_to_end = False
 
 
+def others(system, fault):
+    """The other clients that own the key of the moment now."""
+    return system.recorder.aims.owners(fault.moment.fields["key"]) - {fault.moment.channel.name}
+
+
+async def until_overtaken(fault, reached):
+    """Waits no longer than planned until others have done what does harm now; returns what was counted."""
+    return {OVERTAKEN_OWNERS: int(bool(await wait_until(reached, fault.for_ms / 1000)))}
+
+
+@routine
+async def stop_writer(system, fault):
+    visits, key, client = system.recorder.aims.visits, fault.moment.fields["key"], system.client(fault.clients[0])
+    visits.pop(key, None)
+    client.stop()
+    try:
+        return await until_overtaken(fault, lambda: visits.get(key, client.name) != client.name)
+    finally:
+        client.go_on()
+
+
+@routine
+async def stop_asker(system, fault):
+    """The nodes execute what it asks while it is stopped, so their answers wait for it."""
+    nodes, client = [system.node(n) for n in fault.nodes], system.client(fault.clients[0])
+    for node in nodes:
+        node.signal(signal.SIGSTOP)
+    try:
+        fault.moment.let_go()
+        await asyncio.sleep(ASK_SECONDS)
+        client.stop()
+    finally:
+        for node in nodes:
+            node.signal(signal.SIGCONT)
+    try:
+        return await until_overtaken(fault, lambda: others(system, fault))
+    finally:
+        client.go_on()
+
+
+@routine
+async def cut_owner(system, fault):
+    address = system.client(fault.clients[0]).address
+    rules = [way(system.node(n)) + [side, address] + DROP for n in fault.nodes
+             for way, side in ((towards, "-s"), (from_node, "-d"))]
+    system.filter.add(rules)
+    try:
+        fault.moment.let_go()
+        overtaken = await until_overtaken(fault, lambda: others(system, fault))
+        return {DROPPED: system.filter.dropped(rules)} | overtaken
+    finally:
+        system.filter.remove(rules)
+
+
+@routine
+async def wipe_owned(system, fault):
+    """The owner is stopped meanwhile, because it could notice at its next renewal."""
+    client = system.client(fault.clients[0])
+    client.stop()
+    try:
+        nodes = [system.node(n) for n in fault.nodes]
+        await asyncio.gather(*(node.kill() for node in nodes))
+        await asyncio.gather(*(node.start(empty=True) for node in nodes))
+        return await until_overtaken(fault, lambda: others(system, fault))
+    finally:
+        client.go_on()
+
+
+# The event that each aimed kind waits for, and whether it is the right one of its kind.
+AIMS = {
+    "stop-writer": ("write", lambda system, fields: True),
+    "stop-asker": ("invoke", lambda system, fields: not system.recorder.aims.owners(fields["key"])),
+    "cut-owner": ("granted", lambda system, fields: True),
+    # Servers take a while to start again.
+    "wipe-owned": ("granted", lambda system, fields: fields["deadline_us"] - now_us() > system.mean_lease_ms() * 1000),
+}
+assert set(AIMS) == set(GROUPS["aimed"])
+
+
 async def inject(system, fault):
     """Runs one fault from beginning to end; faults that share a target wait for each other."""
-    await asyncio.sleep(max(0.0, system.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time()))
+    await wait_until(lambda: system.over, system.begun + fault.at_ms / 1000 - asyncio.get_running_loop().time())
     kind = KINDS[fault.kind]
     # During faults of the network, nodes and clients may be stopped or killed; during a split only its clients may.
     targets = [system.node(n) for n in fault.nodes if kind.on != "way"] + [system.client(c) for c in fault.clients if kind.on == "client"]
-    for target in targets:
-        await target.lock.acquire()
+    async with contextlib.AsyncExitStack() as locks:
+        for lock in [system.aiming] * kind.aimed + [target.lock for target in targets]:
+            await locks.enter_async_context(lock)
+        if not system.over:
+            await (aim if kind.aimed else strike)(system, fault)
+
+
+async def aim(system, fault):
+    """Waits for a moment of that kind, and strikes there. There may be none before the end of the run."""
+    event, fits = AIMS[fault.kind]
+    clients = {client.name: client for client in system.clients}
+
+    def is_right(channel, fields):
+        return not clients[channel.name].lock.locked() and fits(system, fields)
+
+    while not system.over and not fault.clients:
+        async with system.recorder.aims.at(event, is_right, AIM_SECONDS) as fault.moment:
+            client = clients[fault.moment.channel.name] if fault.moment else None
+            # Another fault may have come first.
+            if client and not client.lock.locked():
+                async with client.lock:
+                    fault.clients = [client.number]
+                    await strike(system, fault)
+
+
+async def strike(system, fault):
+    fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
+    system.record("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
     try:
-        fields = {"id": fault.id, "kind": fault.kind, "nodes": fault.nodes, "clients": fault.clients}
-        system.record("fault", phase="begin", at_ms=fault.at_ms, **fields, **fault.detail)
-        try:
-            hits = await ROUTINES[fault.kind](system, fault) or {}
-        except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
-            raise HarnessError(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
-        system.record("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
-        counted = system.hits.setdefault(fault.kind, {})
-        for what, number in hits.items():
-            counted[what] = counted.get(what, 0) + number
-        system.survived[fault.kind] = system.survived.get(fault.kind, 0) + 1
-    finally:
-        for target in targets:
-            target.lock.release()
+        hits = await ROUTINES[fault.kind](system, fault) or {}
+    except (OSError, RuntimeError, TimeoutError, asyncio.IncompleteReadError) as error:
+        raise HarnessError(f"fault {fault.id}, {fault.kind} of {fault.where()}: {error!r}") from error
+    system.record("fault", phase="end", **fields, **({"hits": hits} if hits else {}))
+    counted = system.hits.setdefault(fault.kind, {})
+    for what, number in hits.items():
+        counted[what] = counted.get(what, 0) + number
+    system.survived[fault.kind] = system.survived.get(fault.kind, 0) + 1
 
 
 assert set(ROUTINES) == set(KINDS)

@@ -3,6 +3,7 @@
 
 This reads the events and builds the operations; rules.py has the rules for all grants of a key, verdict.py the words.
 """
+import known
 import rules
 from plan import KINDS as FAULTS
 from verdict import KINDS, MODES, OVERLAPS, Operation, Verdict, milliseconds, percentile, plural, seconds
@@ -51,6 +52,9 @@ class _Reader:
         handler = getattr(self, "on_" + event.event, None)
         if handler:
             handler(event)
+
+    def on_run(self, event):
+        self.verdict.power = known.read(event.fields.get("power"))
 
     def on_healed(self, event):
         self.healed = event
@@ -289,7 +293,8 @@ def summary(verdict):
                 "max": max(times_us, default=None)}
 
     return {
-        "verdict": "sound" if verdict.sound else "violated",
+        "verdict": ("held" if verdict.doubt else "sound") if verdict.sound else "violated",
+        "doubt": verdict.doubt,
         "profile": verdict.profile,
         "seconds": round((verdict.end_us - verdict.start_us) / 1e6, 3),
         "counts": dict(sorted(verdict.counts.items())),
@@ -364,5 +369,5 @@ def describe(verdict):
         lines.append(f"verdict: VIOLATED, {plural(failed, 'time')}: {', '.join(broke + beside)}")
     else:
         tolerated = sum(verdict.kinds(True).values())
-        lines.append("verdict: sound" + (f", with {tolerated} events outside the claim" if tolerated else ""))
+        lines.append(f"verdict: held; {verdict.doubt}" if verdict.doubt else "verdict: sound" + (f", with {tolerated} events outside the claim" if tolerated else ""))
     return lines

@@ -5,6 +5,9 @@ import random
 from dataclasses import asdict, dataclass, field
 
 SETTLE_MS = 1500  # no fault before this time
+PACE_MS = 900     # the mean time from one fault to the next
+BESIDE_MS = 2500  # the same, of those that come beside aimed ones
+AIMED_MS = 1300   # an aimed fault comes no sooner after the one before; it also waits for its end
 END_MS = 1000     # no fault begins in this time before the healing
 STORMS = 0.12     # the part of the faults that may hit more than a minority
 QUICK = 0.5       # the part of the restarts that take no time
@@ -27,6 +30,7 @@ class Kind:
     forgets: bool = False  # the node loses its data: inside the claim only with the guard
     restarts: bool = False  # a guarded node is quarantined afterwards
     proof: str = ""
+    aimed: bool = False  # it waits for a moment in the history, which names its client
 
 
 DROPPED = "packets dropped"
@@ -95,6 +99,13 @@ KINDS = {
     "kill-client": Kind("client", "client killed, another takes its place", (50, 1200), 4),
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
     "flush": Kind("node", "FLUSHALL", (0, 0), 4, forgets=True),
+    "stop-writer": Kind("aim", "whoever writes next stopped, until another has written", (1500, 2500), 1, "fence", aimed=True),
+    "stop-asker": Kind("node", "a client stopped until its grants have ended, the nodes' answers on their way", (1500, 2500), 2,
+                       aimed=True),
+    "cut-owner": Kind("way", "an owner cut off from most nodes right after its grant", (1500, 2500), 2, "source", proof=DROPPED,
+                      aimed=True),
+    "wipe-owned": Kind("node", "an owner stopped right after its grant, most servers killed and restarted empty", (1000, 1500), 1,
+                       restarts=True, forgets=True, aimed=True),
 }
 AT_ONCE = {"kill", "wipe", "cut", "mute", "lost-replies", "lost-requests", "lossy", "flush", "clock-forward", "aof-cut",
            "fsync-stall"}
@@ -132,6 +143,8 @@ class Fault:
         return asdict(self)
 
 
+GROUPS = {"all": [name for name, kind in KINDS.items() if not kind.aimed],
+          "aimed": [name for name, kind in KINDS.items() if kind.aimed]}
 MISSING = {"filter": "no packet filter here", "source": "clients have no addresses of their own here", "queue": "no NFQUEUE in the packet filter here",
            "names": "no name server of its own here", "link": "the proxy is not built", "shim": "the clock shim is not built",
            "disk": "the disk shim is not built", "guard": "there is no guard to write anew",
@@ -142,17 +155,19 @@ def choose_kinds(asked, profile, guard, fence, abilities):
     """(kinds to use, {kind: why it is left out}). Raises ValueError with the remedy for a wrong --faults."""
     asked = [word for word in asked.split(",") if word]
     for word in asked:
-        if word.lstrip("-") not in KINDS and word != "all":
+        if word.lstrip("-") not in KINDS and word not in GROUPS:
             raise ValueError(f"--faults: '{word}' is no fault; there are {', '.join(KINDS)}")
     without = {word[1:] for word in asked if word.startswith("-")}
-    named = [word for word in asked if not word.startswith("-") and word != "all"]
-    candidates = [kind for kind in (named or KINDS) if kind not in without]
+    named = [word for word in asked if word in KINDS]
+    groups = [word for word in asked if word in GROUPS] or ([] if named else ["all"])
+    wanted = [*named, *(kind for group in groups for kind in GROUPS[group])]
+    candidates = [kind for kind in dict.fromkeys(wanted) if kind not in without]
     chosen, left_out = [], {}
     for name in candidates:
         kind = KINDS[name]
         outside = kind.outside or (kind.forgets and guard == "off")
         if outside and profile == "inside":
-            if named:
+            if name in named:
                 raise ValueError(f"--faults: {name} with --guard {guard} is outside what the lock claims; "
                                  "add --profile outside")
             left_out[name] = "outside what the lock claims" + (" with the guard off" if not kind.outside else "")
@@ -344,6 +359,7 @@ class _Planner:
 def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded, outside=False, lease_ms=500):
     """The plan: faults ordered by time. `linked`: numbers of the nodes behind the proxy. `outside`: faults may hit a
     majority. `lease_ms`: the shortest lease that clients ask for."""
+    aimed, kinds = [kind for kind in kinds if KINDS[kind].aimed], [kind for kind in kinds if not KINDS[kind].aimed]
     rng = random.Random(f"{seed} {seconds} {n_nodes} {n_clients} {' '.join(kinds)} {linked} {max_lease_ms} {guarded} "
                         f"{outside}")
     planner = _Planner(rng, n_nodes, n_clients, linked, max_lease_ms, guarded, outside, lease_ms)
@@ -360,5 +376,24 @@ def make(seed, seconds, n_nodes, n_clients, kinds, linked, max_lease_ms, guarded
                 faults.append(fault)
                 del bag[i]
                 break
-        at_ms += max(60, int(rng.expovariate(1 / 900)))
+        at_ms += max(60, int(rng.expovariate(1 / (BESIDE_MS if aimed else PACE_MS))))
+    faults += aimed_faults(rng, aimed, end_ms, planner.nodes)
+    faults.sort(key=lambda fault: fault.at_ms)
+    for number, fault in enumerate(faults, 1):
+        fault.id = number
+    return faults
+
+
+def aimed_faults(rng, kinds, end_ms, nodes):
+    """One after the other. Their clients are those whom the moment shows."""
+    faults, bag, at_ms = [], [], SETTLE_MS
+    while kinds and at_ms < end_ms:
+        if not bag:
+            bag = [name for name in kinds for _ in range(KINDS[name].weight)]
+            rng.shuffle(bag)
+        name = bag.pop()
+        most = rng.sample(nodes, len(nodes) // 2 + 1)
+        targets = {"stop-writer": [], "stop-asker": nodes}.get(name, most)
+        faults.append(Fault(0, name, at_ms, rng.randint(*KINDS[name].ms), sorted(targets)))
+        at_ms += AIMED_MS + rng.randint(0, 400)
     return faults

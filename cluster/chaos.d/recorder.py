@@ -9,6 +9,7 @@ import json
 import os
 import threading
 
+from aims import Aims
 from history import VERSION, wrong_field
 from system import now_us
 
@@ -83,6 +84,7 @@ class Recorder:
         self.registers = {}  # one for each key, or each of its slots, which have tokens of their own
         self.grants, self.granted_us = 0, {}  # when each key, or slot, was last granted in its mode
         self.problem = None
+        self.aims = Aims()
         self.lock = threading.Lock()
         self.file = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
 
@@ -130,8 +132,12 @@ class Recorder:
         fields = read_line(line, channel.greeted, self.keys)
         if fields["event"] == "write":
             channel.wait_where_held()
+            self.aims.meet(channel, fields)
         with self.lock:
-            return self._record(channel, fields)
+            answer = self._record(channel, fields)
+        if fields["event"] != "write":
+            self.aims.meet(channel, fields)
+        return answer
 
     def _record(self, channel, fields):
         """Stamps one line, records it and returns the answer."""
@@ -156,6 +162,7 @@ class Recorder:
             fields = self.registers.setdefault((fields["key"], fields.get("slot", 0)), Register()).access(fields)
             verdict = "ok" if fields["event"] == event else "refused"
         self._write(fields)
+        self.aims.note(channel.name, fields)
         value = f" {fields['now']}" if event in ("read", "write") else ""
         return f"{verdict} {t_us}{value}{' stop' if channel.stopping else ''}"
 

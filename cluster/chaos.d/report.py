@@ -118,6 +118,8 @@ def headline(verdict):
             (f"{plural(sum(tolerated.values()), 'event')} outside the claim, as these faults allow. "
              f"{'' if WRITES & set(tolerated) else 'No stale write was accepted. '}Every operation ended once, and the work went on after healing.")
     _, _, title, rule = THINGS[thing(verdict)]
+    if verdict.doubt:
+        return "mild", "?", f"{title} so far", f"{rule}, but this run proves little: {verdict.doubt}."
     return "good", "✓", title, \
         f"{rule}, no stale or lost write, every operation ended exactly once, and the work went on after healing."
 

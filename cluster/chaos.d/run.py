@@ -28,10 +28,16 @@ GREETING_SECONDS = 60  # the time for clients to begin
 MUTE_LIVES = 5         # how often in a row a client may end before its first line, during faults
 BACK_TO_NORMAL_SECONDS = 60
 PROGRESS_SECONDS = 10
+LOOK_SECONDS = 1       # of --until-broken, from one look at the history to the next
 GIVEN_BACK_MS = 20000  # after healing a key of a failed attempt is released within this time
 
 
 TLS_NAME = "node.chaos"
+
+
+class NothingHit(HarnessError):
+    """The run had no fault that hit."""
+    status = 64
 
 
 class System:
@@ -58,6 +64,7 @@ class System:
         self.copiers = []  # of what nodes execute; each ends with its server
         self.links, self.filter = None, Filter() if private and options.filter else None
         self.names = None  # the name server
+        self.aiming, self.over = asyncio.Lock(), False
         self.begun = self.sources_due = 0.0
 
     def preloadable(self, path):
@@ -193,6 +200,10 @@ class System:
         self.clients_killed += 1
         client.start()
 
+    def mean_lease_ms(self):
+        bounds = [int(bound) for bound in self.lease.split("-")]
+        return (bounds[0] + bounds[-1]) / 2
+
     def has_hit(self, kind):
         proof = plan.KINDS[kind].proof
         return not proof or self.hits.get(kind, {}).get(proof, 0) > 0
@@ -241,16 +252,25 @@ class System:
 
 async def progress(system, faults):
     loop = asyncio.get_running_loop()
-    last = loop.time()
+    last = looked = loop.time()
     while True:
         await asyncio.sleep(0.2)
         system.check_alive()
         check_sources(system)
+        if system.options.until_broken and not system.over and loop.time() - looked >= LOOK_SECONDS:
+            system.over = is_broken(system)
+            looked = loop.time()
         if loop.time() - last >= PROGRESS_SECONDS:
             last = loop.time()
             states = [f"node {n.number} {n.state}" for n in system.nodes if n.state != "up"]
             say(f"{last - system.begun:6.0f} s  {system.recorder.grants} grants, {sum(system.survived.values())} of "
                   f"{len(faults)} faults survived{'; ' if states else ''}{', '.join(states)}")
+
+
+async def until_over(system):
+    """Waits until the time of the faults is over, or one has broken the lock and nobody wants to know more."""
+    await wait_until(lambda: system.over, system.options.seconds)
+    system.over = True
 
 
 async def whole_run(system, faults):
@@ -261,12 +281,14 @@ async def whole_run(system, faults):
     watchers = [asyncio.create_task(node.watch()) for node in system.nodes]
     system.begun = loop.time()
     watchers.append(asyncio.create_task(progress(system, faults)))
-    work = asyncio.gather(*(inject(system, fault) for fault in faults), asyncio.sleep(system.options.seconds))
+    work = asyncio.gather(*(inject(system, fault) for fault in faults), until_over(system))
     try:
         # The first failure ends the run.
         await asyncio.wait([work, *watchers], return_when=asyncio.FIRST_COMPLETED)
         look(work, *watchers)
         await system.heal()
+        if loop.time() < system.begun + system.options.seconds:
+            return await finish_early(system)
         bound_us = (system.leftover_ms() + LIVE_MARGIN_MS) * 1000
         healed_us = system.record("healed", bound_us=bound_us)
         while not quiet_enough(system, healed_us) and now_us() < healed_us + bound_us + 500_000:
@@ -279,6 +301,18 @@ async def whole_run(system, faults):
     await system.end_clients()
     await system.check_rest()
     system.record("end")
+
+
+async def finish_early(system):
+    await system.end_clients()
+    system.record("end")
+
+
+def is_broken(system):
+    """Whether the lock is broken so far; operations may still end."""
+    events = history.parse(json.dumps(line) for line in system.recorder.lines())
+    verdict = judge.judge(events, system.options.profile)
+    return any(violation.kind != "terminal" and not violation.tolerated for violation in verdict.violations)
 
 
 def look(*tasks):
@@ -323,6 +357,8 @@ def finish(system, faults):
         say(f"report: {system.options.report}")
     tell_faults(system, faults)
     say("\n".join(judge.describe(verdict)))
+    if verdict.sound and not any(map(system.has_hit, system.survived)):
+        raise NothingHit("no fault has hit anything, so this run proves nothing; give it more --seconds, or other --faults")
     missed = ", ".join(kind for kind in system.survived if not system.has_hit(kind))
     if missed and system.options.client:
         # For example, a program that connects for each request has no connection to lose.

@@ -8,6 +8,8 @@ end of its validity, because that was promised.
 """
 from dataclasses import dataclass, field
 
+import known
+
 KINDS = {
     "overlap": "two owners at once",
     "shared-overlap": "a reader and a writer at once",
@@ -111,10 +113,16 @@ class Verdict:
     handovers_us: list = field(default_factory=list)
     modes: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
+    power: dict = None  # of the run, by known.py; None: it tells nothing about that
 
     @property
     def sound(self):
         return all(violation.tolerated for violation in self.violations)
+
+    @property
+    def doubt(self):
+        """Why a run without a violation proves little; empty: it does prove something."""
+        return known.doubt(self.power) if self.sound else ""
 
     def add(self, kind, t_us, text, tolerated=False, **more):
         tolerated = tolerated or (self.profile == "outside" and kind in TOLERATED_OUTSIDE)

@@ -288,6 +288,36 @@ class Plans(unittest.TestCase):
         self.assertGreater(len(made), len(SEEDS))
         return made
 
+    def test_aimed_faults_come_beside_the_others_and_hit_most_nodes(self):
+        aimed = plan.GROUPS["aimed"]
+        for seed in SEEDS:
+            made = plan.make(seed, 60, 5, 6, [*aimed, "kill", "wipe"], [2, 4], 1000, True)
+            self.assertEqual([fault.id for fault in made], [*range(1, len(made) + 1)])
+            times = {kind: [fault.at_ms for fault in made if fault.kind == kind] for kind in (*aimed, "kill")}
+            counts = [len(times[kind]) / plan.KINDS[kind].weight for kind in aimed]
+            self.assertLessEqual(max(counts) - min(counts), 1)
+            self.assertGreater(min(counts), 4)
+            self.assertTrue(times["kill"])
+            self.assertGreaterEqual(min(fault.at_ms for fault in made), plan.SETTLE_MS)
+            for fault in made:
+                if fault.kind in aimed:
+                    wanted = {"stop-writer": 0, "stop-asker": 5}.get(fault.kind, 3)
+                    self.assertEqual((fault.clients, len(fault.nodes)), ([], wanted), fault)
+
+    def test_a_plan_without_aimed_faults_has_its_own_pace(self):
+        without, beside = (sum(fault.kind == "kill" for seed in SEEDS for fault in plan.make(seed, 60, 5, 6, kinds, [], 500, False))
+                           for kinds in (["kill"], ["kill", "stop-writer"]))
+        self.assertGreater(without, 1.5 * beside)
+
+    def test_groups_of_faults(self):
+        able = set(plan.MISSING)
+        for asked, wanted in (("all", plan.GROUPS["all"]), ("aimed", plan.GROUPS["aimed"]), ("-kill", plan.GROUPS["all"]),
+                              ("aimed,all", [*plan.GROUPS["aimed"], *plan.GROUPS["all"]]), ("wipe,kill", ["wipe", "kill"]),
+                              ("aimed,kill", ["kill", *plan.GROUPS["aimed"]])):
+            chosen, left_out = plan.choose_kinds(asked, "inside", "connection", True, able)
+            without = {"clock-forward", *asked.replace("-", "").split(",")} if asked == "-kill" else {"clock-forward"}
+            self.assertEqual(chosen, [kind for kind in wanted if kind not in without], asked)
+
     def test_a_strobe_stays_within_the_allowance(self):
         for lease_ms in (10, 500, 2000):
             for fault in self.faults("clock-strobe", lease_ms=lease_ms):

@@ -148,15 +148,28 @@ class Runs(unittest.TestCase):
 
 
 class NothingHit(unittest.TestCase):
+    @staticmethod
+    def with_all_of(kinds):
+        """The options of a run whose plan has each of them."""
+        for seed in SEEDS:
+            words = ["--faults", ",".join(kinds), "--seconds", "5", "--seed", str(seed)]
+            planned = chaos(*words, "--plan").stdout
+            if all(kind in planned for kind in kinds):
+                return words
+        raise AssertionError(f"no plan with {kinds}")
+
     def test_a_fault_that_hits_nothing_fails_the_run(self):
         with tempfile.TemporaryDirectory() as folder:
             server = Path(folder) / "server"
             real = shutil.which(os.environ.get("REDIS_SERVER", "redis-server"))
             server.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec "{real}" "$@"\n')
             server.chmod(0o755)
-            run = chaos("--faults", "clock-strobe", "--seconds", "3", "--seed", "3", env={"REDIS_SERVER": str(server)})
-        self.assertEqual(run.returncode, 70, run.stdout + run.stderr)
-        self.assertIn("clock-strobe came but never hit anything", run.stderr)
+            runs = [chaos(*self.with_all_of(kinds), env={"REDIS_SERVER": str(server)})
+                    for kinds in (["clock-strobe"], ["clock-strobe", "kill-client"])]
+        for run, status, text in zip(runs, (64, 70), ("no fault has hit anything, so this run proves nothing",
+                                                      "clock-strobe came but never hit anything")):
+            self.assertEqual(run.returncode, status, run.stdout + run.stderr)
+            self.assertIn(text, run.stderr)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import peers
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 220
-CALM = ("--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset")
+CALM = ("--seed", "7", "--clients", "3", "--keys", "1", "--faults", "kill-client,reset",
+        "--lease-ms", "500-1000", "--hold-ms", "2-150", "--max-lease-ms", "2000")
 # On a busy machine the start of three peers may take most of a run; then it gets a longer one.
 RUNS_S = (5, 20, 60)
 GETS_ON = 5
