@@ -113,7 +113,7 @@ void node_fixture_log(int level, const char *text, void *arg)
     struct node_fixture *f = arg;
     size_t used = strlen(f->logged);
 
-    (void)level;
+    if (strstr(text, "down: ") != NULL) f->down_level = level;
     if (f->freed) f->after_free++;
     snprintf(f->logged + used, sizeof(f->logged) - used, "%s\n", text);
 }

@@ -35,6 +35,7 @@ struct node_fixture {
     size_t trace_length;
     char why[512], error[512]; /* of the latest state and reply */
     char logged[8192];
+    int down_level; /* of the latest line of the log that a node is down */
     char holder[64], type[32];
     uint32_t latency_us;
     bool watched; /* of the latest reply */

@@ -65,6 +65,17 @@ static const struct refusal refusals[] = {
     {{EXPECT("AUTH"), RESET}, "down unreachable\n", "during the handshake"},
 };
 
+/* Nobody needs to do anything. */
+static bool passes(const char *trace)
+{
+    static const char *const traces[] = {"down temporary\n", "down refused\n", "down unreachable\n", "down other\n"};
+
+    for (size_t i = 0; i < LENGTH(traces); i++) {
+        if (strcmp(trace, traces[i]) == 0) return true;
+    }
+    return false;
+}
+
 NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
 {
     for (size_t i = 0; i < LENGTH(refusals); i++) {
@@ -78,6 +89,7 @@ NODE_TEST(a_node_reports_why_a_handshake_failed_and_tries_again)
         run_until(f, "down");
         assert_trace(f, refusal->trace);
         assert_contains(f->why, refusal->why);
+        assert_int_equal(f->down_level, passes(refusal->trace) ? QUORLOCK_LOG_WARN : QUORLOCK_LOG_ERROR);
         assert_int_equal(ask(f, 1, OP_PEEK, 0), NODE_NOT_READY);
         run_until(f, "ready 1");
         if (strstr(f->logged, "ses") != NULL) fail_msg("a password: %s", f->logged);
@@ -128,6 +140,35 @@ NODE_TEST(a_node_that_connects_tells_how_far_it_came)
     connect_in_silence(f, 60000);
     for (int i = 0; i < 10000 && strcmp(node_why(f->node), "connecting") == 0; i++) run_on(f, 1);
     assert_string_equal(node_why(f->node), "connecting: no answer to the handshake yet");
+}
+
+NODE_TEST(a_node_whose_connection_ended_tells_why_until_it_is_back)
+{
+    static const struct fake_step good[] = {SHAKE, CLOSE}, silent[] = {END};
+
+    node_fixture_open(f);
+    fake_play(f->server, good);
+    fake_play(f->server, silent);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "connecting unreachable");
+    while (fake_connections(f->server) < 2) run_on(f, 1);
+    run_on(f, 20);
+    assert_string_equal(node_why(f->node), f->why);
+}
+
+NODE_TEST(a_new_password_is_tried_at_once)
+{
+    static const struct fake_step wrong[] = {EXPECT("AUTH"), SEND("-WRONGPASS invalid\r\n"), END};
+
+    node_fixture_open(f);
+    f->config.link.reconnect_min_ms = f->config.link.reconnect_max_ms = 10000 * LIMIT_S;
+    fake_play(f->server, wrong);
+    fake_play(f->server, plain_good);
+    node_fixture_uri(f, "redis://bob:sesame@127.0.0.1", "");
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "down login");
+    node_log_in_again(f->node);
+    run_until(f, "ready 1");
 }
 
 NODE_TEST(a_port_that_refuses_is_reported_once)

@@ -416,6 +416,8 @@ static const struct dialect_judged judged[] = {
     {OP_ACQUIRE, "+OK\r\n", DOES_NOT_FIT},
     {OP_ACQUIRE, "$-1\r\n", DOES_NOT_FIT},
     {OP_REPAIR, "+OK\r\n", DOES_NOT_FIT},
+    {OP_REPAIR, ":0\r\n", DOES_NOT_FIT},
+    {OP_ACQUIRE, ":0\r\n", DOES_NOT_FIT},
     {OP_EXTEND, ":1\r\n", OUTCOME_YES, FINE, .ttl_ms = NO_TTL},
     {OP_EXTEND, ":0\r\n", OUTCOME_MISSING, FINE, .ttl_ms = NO_TTL},
     {OP_EXTEND, ":2\r\n", DOES_NOT_FIT},
