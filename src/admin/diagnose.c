@@ -398,6 +398,13 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
 
 /* ---- missing rights ---- */
 
+/* The server knows best: a certificate may be a user, too. */
+static const char *diagnose_user(const struct diagnose_node *node)
+{
+    if (node->facts->user[0] != '\0') return node->facts->user;
+    return node->user != NULL ? node->user : "default";
+}
+
 static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     static const struct {
@@ -417,7 +424,7 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
         {RIGHT(TYPE), QUORLOCK_SEVERITY_NOTE, "quorlock break fails"},
         {RIGHT(SETNAME), QUORLOCK_SEVERITY_NOTE, "our connections have no name in CLIENT LIST"}};
     const uint32_t refused = node->facts->refused_rights;
-    const char *user = node->user != NULL ? node->user : "default";
+    const char *user = diagnose_user(node);
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const uint32_t unknown = kinds[i].rights & refused & node->facts->unknown_rights;
@@ -457,7 +464,7 @@ static void judge_names(const struct diagnose_set *set, struct diagnosis *diagno
                              "&quorlock:released:*", QUORLOCK_SEVERITY_NOTE},
     };
     const uint32_t refused = node->facts->refused_names;
-    const char *user = node->user != NULL ? node->user : "default";
+    const char *user = diagnose_user(node);
 
     for (unsigned i = 0; i < EXAMINE_NAMES; i++) {
         /* A user that may use the guard was set up for quorlock. If its locks are limited to some keys, that is

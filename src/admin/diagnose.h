@@ -19,7 +19,7 @@
 
 struct diagnose_node {
     const char *name;
-    const char *user; /* our user; NULL: the default user */
+    const char *user; /* that the address names; NULL: none */
     const struct examine_facts *facts;
 };
 

@@ -17,7 +17,7 @@
 #define EXAMINE_ASKS_MAX    40
 #define EXAMINE_WORDS_MAX   6
 
-enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_IDLE, ASK_GUARD, ASK_PROBE, ASK_HELLO };
+enum ask_kind { ASK_TIME, ASK_INFO, ASK_FSYNC, ASK_IDLE, ASK_USER, ASK_GUARD, ASK_PROBE, ASK_HELLO };
 
 #define NAME   "\1" /* a placeholder for the name that the question is about */
 #define NO_SHA "0000000000000000000000000000000000000000"
@@ -47,6 +47,7 @@ static const struct ask examine_ask_rest[] = {
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_CLIENTS, {"INFO", "clients"}},
     {ASK_FSYNC, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "appendfsync"}},
     {ASK_IDLE, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"CONFIG", "GET", "timeout"}},
+    {ASK_USER, EXAMINE_RIGHTS, EXAMINE_NAMES, EXAMINE_SECTIONS, {"ACL", "WHOAMI"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_STATS, {"INFO", "stats"}},
     {ASK_INFO, EXAMINE_INFO, EXAMINE_NAMES, EXAMINE_COMMANDS, {"INFO", "commandstats"}},
     {ASK_GUARD, EXAMINE_GET, EXAMINE_GUARD, EXAMINE_SECTIONS, {"GET", GUARD_KEY}},
@@ -227,6 +228,9 @@ static void on_value(struct examine *examine, const struct ask *ask, const struc
         break;
     case ASK_FSYNC: examine_on_setting(reply, facts->appendfsync); break;
     case ASK_IDLE: examine_on_setting(reply, facts->idle_s); break;
+    case ASK_USER:
+        if (self->type == REPLY_STRING) error_printable(facts->user, sizeof(facts->user), self->text, self->length);
+        break;
     case ASK_GUARD:
         if (self->type == REPLY_NIL) facts->guard.state = EXAMINE_GUARD_NONE;
         if (self->type == REPLY_STRING) examine_read_guard(facts, self->text, self->length);

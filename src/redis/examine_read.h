@@ -73,6 +73,7 @@ struct examine_facts {
     char other[EXAMINE_WORD_SIZE]; /* what HELLO says it is, if neither Redis nor Valkey */
     char mode[EXAMINE_WORD_SIZE], role[EXAMINE_WORD_SIZE];
     char run_id[EXAMINE_ID_SIZE], replid[EXAMINE_ID_SIZE];
+    char user[EXAMINE_ID_SIZE]; /* of our connection: a certificate may be one, too */
     char policy[EXAMINE_WORD_SIZE];
     char appendfsync[EXAMINE_WORD_SIZE]; /* also "" if the user may not ask */
     char idle_s[EXAMINE_WORD_SIZE];      /* timeout, after which it ends a quiet connection, likewise */

@@ -608,7 +608,7 @@ class Reach(Doctor):
                 pass
         ended = "connection lost|the server closed the connection"
         for words, said in [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"), (None, ended),
-                            (b"+OK\r\n" * 33, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
+                            (b"+OK\r\n" * 34, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
             with listen() as listener:

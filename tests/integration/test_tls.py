@@ -409,6 +409,25 @@ class Tls(Case):
             self.assert_taken(env={"QUORLOCK_TLS_CERT": ours.path, "QUORLOCK_TLS_KEY": ours.key})
             self.assert_taken("--tls-cert", both, env={"QUORLOCK_TLS_KEY": foreign.key})
 
+    def test_a_certificate_may_be_a_user(self):
+        """From Redis 8.6 and Valkey 9.1 on. What lacks a right is that user, not the default one."""
+        ours = Certificate(self.folder, self.ca, name="jobs")
+        options = ["--tls-cert", ours.path, "--tls-key", ours.key]
+        if SERVERS[0].ask("CONFIG", "GET", "tls-auth-clients-user") in ([], {}):
+            self.skipTest("this server takes no user from a certificate")
+        for server in SERVERS:
+            server.ask("ACL", "SETUSER", "jobs", "on", "nopass", "~*", "&*", "+@all", "-pexpire")
+            server.ask("CONFIG", "SET", "tls-auth-clients", "yes", "tls-auth-clients-user", "CN")
+        try:
+            self.assert_refused('user "jobs" may not run PEXPIRE', "ACL SETUSER jobs +pexpire", options=options)
+            out = self.connected("doctor", *options)[1]
+            self.assertIn('user "jobs" may not run PEXPIRE', out)
+            self.assertIn("ACL SETUSER jobs +pexpire", out)
+        finally:
+            for server in SERVERS:
+                server.ask("CONFIG", "SET", "tls-auth-clients-user", "off")
+                server.ask("ACL", "DELUSER", "jobs")
+
     # ---- far away
 
     def test_a_try_has_time_to_connect(self):

@@ -41,7 +41,7 @@ class Certificate:
 
     made = 0
 
-    def __init__(self, folder, issuer=None, names=None, begins_s=-3600, ends_s=86400, is_ca=False):
+    def __init__(self, folder, issuer=None, names=None, begins_s=-3600, ends_s=86400, is_ca=False, name=None):
         Certificate.made += 1
         self.issuer, place = issuer, os.path.join(folder, f"certificate-{Certificate.made}")
         os.mkdir(place)
@@ -53,7 +53,7 @@ class Certificate:
             with open(path, "w", encoding="ascii") as f:
                 f.write(text)
         openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", config,
-                "-subj", f"/CN=number {Certificate.made}", "-keyout", self.key, "-out", request)
+                "-subj", f"/CN={name or f'number {Certificate.made}'}", "-keyout", self.key, "-out", request)
         signer = ["-cert", issuer.path, "-keyfile", issuer.key] if issuer else ["-selfsign", "-keyfile", self.key]
         openssl("ca", "-batch", "-notext", "-config", config, "-in", request, "-out", self.path, "-extfile", extensions,
                 "-startdate", date(begins_s), "-enddate", date(ends_s), *signer)

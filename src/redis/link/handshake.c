@@ -54,6 +54,10 @@ static void rights(struct handshake *shake, struct bytes *out)
     const char *const *commands = shake->dialect->commands;
     size_t n = 0;
 
+    if (shake->uri->tls && shake->uri->user == NULL) {
+        BYTES_TEXTS(out, "ACL", "WHOAMI");
+        handshake_add(shake, HANDSHAKE_USER);
+    }
     while (commands[n] != NULL) n++;
     bytes_command(out, 3 + n);
     bytes_text(out, "EVAL");
@@ -293,12 +297,20 @@ static const char *handshake_find_command(const struct handshake *shake, const c
     return NULL;
 }
 
+/* From Redis 8.6 and Valkey 9.1 on the certificate may name the user. */
+static enum handshake_result user_reply(struct handshake *shake, const struct reply_item *user)
+{
+    error_printable(shake->user, sizeof(shake->user), user->text, user->length);
+    return HANDSHAKE_MORE;
+}
+
 /* The reply lists the commands that the user may not run. A lock that cannot be renewed would be lost at its first
  * renewal. */
 static enum handshake_result rights_reply(struct handshake *shake, const struct reply_item *refused)
 {
     char user[64], rules[96] = "";
-    const char *name = shake->uri->user != NULL ? shake->uri->user : "default";
+    const char *given = shake->uri->user != NULL ? shake->uri->user : "default";
+    const char *name = shake->user[0] != '\0' ? shake->user : given;
     size_t n = 0;
 
     if (refused->length == 0) return HANDSHAKE_MORE;
@@ -348,6 +360,7 @@ static const struct {
     [HANDSHAKE_SERVER] = {"INFO", REPLY_STRING, false, server},
     [HANDSHAKE_REPLICATION] = {"INFO", REPLY_STRING, false, replication},
     [HANDSHAKE_MEMORY] = {"INFO", REPLY_STRING, false, memory},
+    [HANDSHAKE_USER] = {"ACL WHOAMI", REPLY_STRING, true, user_reply},
     [HANDSHAKE_RIGHTS] = {"EVAL", REPLY_STRING, false, rights_reply},
     [HANDSHAKE_AWAKE] = {"EVAL", REPLY_STRING, true, NULL},
     [HANDSHAKE_HELLO] = {"HELLO", REPLY_MAP, true, hello},

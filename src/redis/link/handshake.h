@@ -26,6 +26,7 @@ enum handshake_step {
     HANDSHAKE_SERVER,      /* INFO server: is it Redis, new enough, no cluster node, no Sentinel? */
     HANDSHAKE_REPLICATION, /* INFO replication: is it a master? */
     HANDSHAKE_MEMORY,      /* INFO memory: may it evict keys? */
+    HANDSHAKE_USER,        /* ACL WHOAMI: as whom does the server know our certificate? */
     HANDSHAKE_RIGHTS,      /* a script: may the user run all that a lock needs, up to its release? */
     HANDSHAKE_AWAKE, /* a script, when rights are not checked: a server that loads its data answers INFO, but no script
                       */
@@ -45,6 +46,7 @@ struct handshake {
     char first[HANDSHAKE_FIRST_BYTES]; /* the first bytes from the server */
     size_t n_first;
     char version[32]; /* such as "Redis 7.0.15" */
+    char user[64];    /* who we are, for texts; "": as the address says */
     char run_id[GUARD_ID_SIZE], replid[GUARD_ID_SIZE];
     bool evicting_fine;
     bool resp3, tracks; /* the server speaks RESP3; it tells of changes of the guard */
