@@ -132,6 +132,10 @@ typedef int (*quorlock_credentials_cb)(quorlock_credentials *to, const char *nod
 QUORLOCK_API int quorlock_credentials_set(quorlock_credentials *to, const char *user, const char *password);
 QUORLOCK_API int quorlock_credentials_refuse(quorlock_credentials *to, const char *why);
 
+/* quorlock_credentials_read_file - such a callback: log in with the user in the options, and the first line of the file
+ * `path`, which is its argument. The file is read before each login, so a password may change while the client runs. */
+QUORLOCK_API int quorlock_credentials_read_file(quorlock_credentials *to, const char *node, void *path);
+
 /* See quorlock_client_new(3). */
 struct quorlock_client_options {
     size_t size;

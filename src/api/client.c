@@ -361,3 +361,8 @@ int quorlock_client_metrics(quorlock_client *client, const struct quorlock_metri
     *ret_length = metrics_write(&statistics, &options, buffer, size);
     return 0;
 }
+
+bool client_asks_program(const struct quorlock_client_options *options)
+{
+    return settings_asks_program(options);
+}

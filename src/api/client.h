@@ -4,6 +4,8 @@
 #include <quorlock/election.h>
 #include <quorlock/quorlock.h>
 
+#include <stdbool.h>
+
 #include "base/alloc.h"
 #include "base/expiry.h"
 #include "base/system.h"
@@ -30,3 +32,5 @@ void client_log_from(quorlock_client *, int level);
  * client is closed. Only for clients with a clock. */
 void client_show_lock(quorlock_lock *, struct expiry *);
 void client_show_candidate(quorlock_candidate *, struct expiry *);
+/* client_asks_program - return whether the client asks a function of the program for credentials. */
+bool client_asks_program(const struct quorlock_client_options *options);

@@ -523,7 +523,8 @@ int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_c
     status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock, error);
     if (status != 0) goto failed;
     sync->keeps_log = options == &copy && copy.log_arg == &sync->events;
-    if (options == &copy && ((copy.log != NULL && !sync->keeps_log) || copy.credentials != NULL)) sync_tell_begin(sync);
+    if (options == &copy && ((copy.log != NULL && !sync->keeps_log) || client_asks_program(&copy)))
+        sync_tell_begin(sync);
     status = sync_start_thread(sync);
     if (status != 0) {
         status = fail_open(error);

@@ -243,7 +243,7 @@ static bool on_login(void *arg, const struct uri *uri, char *why, size_t size)
 {
     struct runtime *runtime = arg;
     const struct quorlock_client_options *options = &runtime->options;
-    quorlock_credentials given = {.given = false};
+    quorlock_credentials given = {.user_before = uri->user};
     int status;
     bool fine;
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/login.h"
 #include "settings/text.h"
 
 /* credentials_read_whole - read the file, at most `size` bytes; return the number of bytes, or -1 with errno. */
@@ -77,25 +78,38 @@ int credentials_read(struct credentials *credentials, const struct values *value
     return wrong == NULL ? 0 : QUORLOCK_ERR_INVAL;
 }
 
-int credentials_again(quorlock_credentials *to, const char *node, void *arg)
+/* log_in - log in with the password in the file. This does not block, even if a pipe has replaced the file. */
+static int log_in(quorlock_credentials *to, const char *user, const char *path)
 {
-    const struct values *values = arg;
-    int fd = open(values->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool other = fd >= 0 && !is_regular(fd);
     char password[PASSWORD_LENGTH_MAX + 2], why[256];
     const char *wrong = other ? "it is not a regular file any more" : read_line(fd, password, sizeof(password));
     int status;
 
-    (void)node;
     if (fd >= 0) close(fd);
     if (wrong == NULL) {
-        status = quorlock_credentials_set(to, values->client.user, password);
+        status = quorlock_credentials_set(to, user, password);
     } else {
-        snprintf(why, sizeof(why), "password file \"%.100s\": %s", values->password_file, wrong);
+        snprintf(why, sizeof(why), "password file \"%.100s\": %s", path, wrong);
         status = quorlock_credentials_refuse(to, why);
     }
     explicit_bzero(password, sizeof(password));
     return status;
+}
+
+int credentials_again(quorlock_credentials *to, const char *node, void *arg)
+{
+    const struct values *values = arg;
+
+    (void)node;
+    return log_in(to, values->client.user, values->password_file);
+}
+
+int quorlock_credentials_read_file(quorlock_credentials *to, const char *node, void *path)
+{
+    (void)node;
+    return path != NULL ? log_in(to, to->user_before, path) : quorlock_credentials_refuse(to, "there is no path");
 }
 
 void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,

@@ -24,6 +24,5 @@ void credentials_wipe(struct credentials *credentials);
  * credentials_again; the values must live as long as the client. */
 void credentials_give(struct quorlock_client_options *options, const struct credentials *credentials,
                       const struct values *values);
-/* credentials_again - read the file of the values, as the callback of a client. It does not block, even if a pipe has
- * replaced the file. */
+/* credentials_again - do as quorlock_credentials_read_file for the user and the file of the values. */
 int credentials_again(quorlock_credentials *to, const char *node, void *values);

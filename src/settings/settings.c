@@ -194,3 +194,9 @@ int settings_check_login(const struct quorlock_client_options *options, struct q
         "user or password is not that of the settings, whose password-file is read before each login: set "
         "credentials to NULL, too");
 }
+
+bool settings_asks_program(const struct quorlock_client_options *options)
+{
+    return options->credentials != NULL && options->credentials != settings_again &&
+           options->credentials != quorlock_credentials_read_file;
+}

@@ -6,6 +6,7 @@
  */
 #include "fixture.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <quorlock/sync.h>
@@ -156,6 +157,44 @@ SERVERS_TEST(a_callback_without_credentials_is_asked_again)
         log_in_again(6 + 6 * turn);
     }
     assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+}
+
+/* ---- a file ---- */
+
+static void write_secret(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+SERVERS_TEST(a_file_is_read_before_each_login)
+{
+    char path[] = "/tmp/quorlock-secret-XXXXXX";
+    quorlock_lock *lock;
+    struct seen seen;
+
+    close(mkstemp(path));
+    add_user("app", OLD);
+    fixture.options.user = "app";
+    fixture.options.credentials = quorlock_credentials_read_file;
+    fixture.options.credentials_arg = path;
+    fixture_client(0);
+    await_log("WRONGPASS", 3);
+    write_secret(path, OLD "\nmore\n");
+    fixture_await_ready(fixture.client, 3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    add_user("app", NEW);
+    write_secret(path, NEW "\n");
+    log_in_again(6);
+    unlink(path);
+    log_in_again(9);
+    assert_int_equal(logged("those of before stay in use: password file \"/tmp/quorlock-secret-"), 2);
+    assert_status(fixture_extend(lock, 0, &seen), QUORLOCK_OK);
+    no_password_in_the_log();
 }
 
 /* ---- locks ---- */

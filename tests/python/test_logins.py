@@ -94,7 +94,10 @@ class Credentials(test_python.PythonCase):
                 f.write(text)
             os.rename(file + "~", file)
         write(self.OLD + "\n")
-        self.survive(self.app(user="app", password_file=file), lambda: write(self.NEW + "\r\nmore"))
+        client = self.app(user="app", password_file=file)
+        self.survive(client, lambda: write(self.NEW + "\r\nmore"))
+        # The library's thread has run no Python for it.
+        self.assertIsNone(client._home._thread)
         for text in ("", "\nx", "x" * 1001, "a\0b"):
             write(text)
             with self.assertRaises(Invalid) as caught:

@@ -15,7 +15,7 @@ from . import _library
 from . import _report
 from ._arguments import Text, choose, encode, fill
 from ._connection import CLIENTS, CLOSE, ENDS, Connection, begin_events, look_for_fork
-from ._credentials import Login, asks, of_file, read_file
+from ._credentials import Login, asks, read_file
 from ._election import Candidate, CandidateOptions
 from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
@@ -97,7 +97,7 @@ class Client(Connection):
     for them.
 
     Give at most one of password, password_file and credentials. Without the last two, set_credentials() changes user and
-    password. `password_file` is read before each login. `credentials` is called before each login to a node whose address
+    password. The library reads `password_file` before each login. `credentials` is called before each login to a node whose address
     has neither user nor password, in the library's thread, with the address of the node: renewals wait for it, and in it
     methods that wait raise Error. It returns (user, password), each
     of which may be None. If it raises, the former ones stay in use, and the log has the reason.
@@ -121,6 +121,7 @@ class Client(Connection):
                  tls_name: Optional[str] = None, connect_timeout_ms: int = 0,
                  log: Optional[Callable[[int, str], None]] = None):
         secret: Optional[Text] = password
+        again = False
         if sum(way is not None for way in (password, password_file, credentials)) > 1:
             raise Invalid("give one of password, password_file and credentials", INVAL)
         self._settings, self._options = c_void_p(), Options(size=ctypes.sizeof(Options))
@@ -130,7 +131,6 @@ class Client(Connection):
                 self._load(config, set)
             if password_file is not None:
                 secret, again = read_file(password_file)
-                credentials = of_file(password_file, self._options.user if user is None else user) if again else None
             if secret is not None or credentials is not None:
                 self._options.password, self._options.credentials = None, _library.CredentialsCallback(0)
             elif user is not None and self._options.credentials:
@@ -144,6 +144,10 @@ class Client(Connection):
                  key_prefix=key_prefix, owner_label=owner_label, set_name=set_name, allow_eviction=allow_eviction, user=user,
                  password=secret, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key, tls_name=tls_name,
                  connect_timeout_ms=connect_timeout_ms or None)
+            if password_file is not None and again:
+                self._password_path = c_char_p(os.fsencode(password_file))  # the options refer to it
+                self._options.credentials = ctypes.cast(library.quorlock_credentials_read_file, _library.CredentialsCallback)
+                self._options.credentials_arg = ctypes.cast(self._password_path, c_void_p)
             if nodes is not None:
                 if not isinstance(nodes, Iterable):
                     raise TypeError(f"nodes is {nodes!r}: it must be str or a list of addresses")

@@ -27,16 +27,6 @@ def read_file(path: str) -> Tuple[bytes, bool]:
     return line, again
 
 
-def of_file(path: str, user: Optional[Text]) -> Callable[[str], Login]:
-    """Return a function that reads the file, or raises what is wrong with it."""
-    def ask(_node: str) -> Login:
-        # If a pipe has replaced the file, to read it would block the library's thread.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise Invalid(f"password file {path!r}: it is not a regular file any more", INVAL)
-        return user, read_file(path)[0]
-    return ask
-
-
 def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
     """Return the library's callback for a caller's function. If that raises, its text is the reason in the log."""
     def on_login(to: int, node: bytes, _arg: object) -> int:

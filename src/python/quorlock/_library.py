@@ -113,6 +113,7 @@ FUNCTIONS = {
     "quorlock_status_name": (c_char_p, c_int),
     "quorlock_status_text": (c_char_p, c_int),
     "quorlock_credentials_set": (c_int, c_void_p, c_char_p, c_char_p),
+    "quorlock_credentials_read_file": (c_int, c_void_p, c_char_p, c_void_p),
     "quorlock_credentials_refuse": (c_int, c_void_p, c_char_p),
     "quorlock_settings_load": (c_int, POINTER(c_void_p), c_char_p, c_char_p, POINTER(Error)),
     "quorlock_settings_options": (c_int, c_void_p, OPTIONS, POINTER(Error)),
