@@ -193,7 +193,10 @@ def run_some(options, contender, kind, path):
 
 
 def plan_of(options, kind):
-    done = subprocess.run([str(CHAOS), "--bin", str(options.bin), *arguments(options, contenders.OURS, kind), "--plan"],
+    """Of any client: it is the same for all. Ours must be built."""
+    built = not options.client or (options.bin / "chaos_client").exists()
+    contender = contenders.OURS if built else contenders.named(options.client[0], set())
+    done = subprocess.run([str(CHAOS), "--bin", str(options.bin), *arguments(options, contender, kind), "--plan"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise Failed(done.stderr.strip(), done.returncode)

@@ -7,7 +7,7 @@ import plan
 from drawing import box, patterns
 from judge import KINDS
 from lanes import faults_of, paint, targets
-from report import document, legend, plural
+from report import document, legend, plural, story_lines
 from strips import BEFORE_US, Moment, Strips, bins
 
 LISTED_MAX = 8
@@ -195,7 +195,8 @@ def broken(client, run, about, judgement, name):
     parts = [f'<div class="card broke"><h3>{title} <span class="soft">{round_title}</span></h3>']
     if first:
         what = "two owners" if first.kind == "overlap" else "stale write"
-        parts += [f"<p>{escape(LINE.sub('', first.text))}.</p>", Moment(paint(events, verdict), first).draw(name, what),
+        told = story_lines(events, verdict) or f"<p>{escape(LINE.sub('', first.text))}.</p>"
+        parts += [told, Moment(paint(events, verdict), first).draw(name, what),
                   faults_around(events, first, verdict.start_us)]
     parts += [others_broken(others, "Other violations" if first else "Violations"),
               "<p class=soft>The same plan again, with a drawing of the whole run:</p>",

@@ -46,7 +46,7 @@ pre { background: var(--card); border: 1px solid var(--hair); border-radius: 8px
   font: 12.5px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre-wrap; overflow-wrap: anywhere }
 footer { margin-top: 40px; font-size: 13px; color: var(--soft) } code { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
 @media (max-width: 700px) { main { padding: 24px 16px 48px } header { gap: 14px } .seal { width: 40px; height: 40px; font-size: 20px }
-  h1 { font-size: 25px } td.bar, th:empty { display: none } td.kind { white-space: normal } }
+  h1 { font-size: 25px } .columns td.bar, .columns th:empty { display: none } td.kind { white-space: normal } }
 @media print { .scroll { overflow: hidden } }
 """ + SHAPES
 
@@ -232,14 +232,20 @@ def violations_of(verdict, picture):
     return f'<h2>{title}</h2>{"".join(sections)}' if sections else ""
 
 
-def story_of(events, verdict, run):
-    """The first violation in a few lines, and the command that repeats the plan."""
+def story_lines(events, verdict):
+    """The first violation in a few lines; an empty string: there is nothing to tell."""
     lines = "".join(f"<li><b>{(t_us - verdict.start_us) / 1e6:.3f} s</b>{escape(text)}</li>" for t_us, text in story.tell(events, verdict))
-    if verdict.sound or not lines:
+    return f'<ol class="story">{lines}</ol>' if lines else ""
+
+
+def story_of(events, verdict, run):
+    """With the command that repeats the plan."""
+    lines = story_lines(events, verdict)
+    if not lines:
         return ""
     again = f'<p class="soft">The same seed repeats the faults; which process they meet depends on the machine:</p><pre>{escape(run["again"])}</pre>' \
         if run.get("again") else ""
-    return f'<h2>How it broke first</h2><ol class="story">{lines}</ol>{again}'
+    return f'<h2>How it broke first</h2>{lines}{again}'
 
 
 def fault_table(picture, sound):

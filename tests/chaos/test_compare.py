@@ -26,6 +26,14 @@ def compare(*words, env=None):
                           text=True, timeout=150, check=False, env=env)
 
 
+class Alone(unittest.TestCase):
+    def test_a_client_of_others_without_a_build(self):
+        done = compare("--bin", "/nonexistent", "--client", NO_LOCK, "--only", "no-lock", "--faults", "kill-client", "--seconds",
+                       "3", "--seed", "5")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"no-lock +\d")
+
+
 class Compared(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
