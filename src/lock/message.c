@@ -556,12 +556,13 @@ static void add_other_owner(struct text *text, const struct quorlock_result *res
 {
     int64_t left_ms[QUORLOCK_NODES_MAX];
     char owner[OWNER_SIZE];
-    size_t on;
+    size_t n, on;
     const char *holder = main_holder(result, &on);
 
     if (holder == NULL) return;
     message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
-    if (left_ms[message_leases(result, holder, left_ms) - 1] == INT64_MAX) PUT(text, ", no expiry");
+    n = message_leases(result, holder, left_ms);
+    if (left_ms[n - 1] == INT64_MAX) PUT(text, ", no expiry");
 }
 
 /* No other line of the log reports nodes that refuse renewals and work well otherwise. */
