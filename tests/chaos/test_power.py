@@ -7,6 +7,7 @@ usage: tests/chaos/test_power.py BUILD_BIN [TEST...]
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -143,6 +144,18 @@ class Measured(unittest.TestCase):
         done = chaos_power("--only", "none")
         self.assertEqual((done.returncode, done.stdout), (EX_USAGE, ""))
         self.assertIn("'none' is no mistake; choose from no-renewal, ", done.stderr)
+
+
+class Kept(unittest.TestCase):
+    def test_a_minute_finds_each(self):
+        self.assertEqual(set(known.FOUND_S), set(known.LOCKS))
+        self.assertLessEqual(known.enough_seconds(), 60)
+
+    def test_the_page_shows_the_kept_times(self):
+        text = (ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
+        shown = re.findall(r"(?m)^\| a lock .* \| (\d+) % \| (\d+) % \| (\d+) % \|", text)
+        kept = [tuple(str(known.share(known.FOUND_S[mistake], seconds)) for seconds in (10, 30, 60)) for mistake in known.LOCKS]
+        self.assertEqual(shown, kept)
 
 
 class Worth(unittest.TestCase):
