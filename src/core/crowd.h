@@ -6,7 +6,8 @@
 
 #define CROWD_EACH_US 100000u /* the pause for each client that comes first */
 
-/* crowd_knows_place - tell whether the nodes have said how many clients of its mode come before this lock. */
+/* crowd_knows_place - tell whether the lock stands in a queue: that of the arbiter, or one of intents, whose nodes have
+ * said how many of its mode come before it. */
 bool crowd_knows_place(const struct core_lock *);
 /* crowd_spread_us - return the longest pause between two polls of one of many; the shortest is half of it. 0: few wait.
  */

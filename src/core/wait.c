@@ -87,7 +87,7 @@ static uint64_t until_free_us(struct core_lock *lock, uint64_t poll_us, uint64_t
 
     if (free_us >= poll_us) return poll_us;
     if (spread <= ALONE_US) return free_us + backoff_split_us(&lock->jitter, quorum_srtt_us(lock), 1);
-    if (lock->config->fair || crowd_knows_place(lock)) return poll_us;
+    if (crowd_knows_place(lock)) return poll_us;
     return core_smaller(poll_us, free_us + backoff_uniform(&lock->jitter, spread));
 }
 
