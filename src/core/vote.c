@@ -28,16 +28,20 @@ struct vote_tally vote_count(const struct core_lock *lock)
 {
     struct vote_tally tally = {0};
 
-    for (uint32_t i = 0; i < lock->config->n_nodes; i++) {
-        const struct core_node *node = &lock->nodes[i];
+    for (const struct core_node *node = lock->nodes; node < CORE_END(lock); node++) {
         bool peeking = node->asked.follow_up == FOLLOW_UP_PEEK;
 
-        tally.yes += node->vote == CORE_VOTE_YES;
-        tally.other += node->vote == CORE_VOTE_OTHER;
-        tally.pending += node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node);
         tally.peeking += peeking;
-        tally.peeked += node->vote == CORE_VOTE_OTHER && !peeking;
-        if (node->vote == CORE_VOTE_FAILED) tally.failed[node->fault]++;
+        if (node->vote == CORE_VOTE_YES) {
+            tally.yes++;
+        } else if (node->vote == CORE_VOTE_PENDING || vote_may_still_connect(node)) {
+            tally.pending++;
+        } else if (node->vote == CORE_VOTE_OTHER) {
+            tally.other++;
+            tally.peeked += !peeking;
+        } else if (node->vote == CORE_VOTE_FAILED) {
+            tally.failed[node->fault]++;
+        }
     }
     assert(tally.yes + tally.other + tally.pending <= lock->config->n_nodes);
     return tally;
