@@ -184,7 +184,8 @@ static bool is_new_since(const struct core_node_change *node, uint64_t since_us)
     return node_takes_requests(node->state) && since_us < node->life_us;
 }
 
-static bool node_wants_repair(const struct core_compact *record, const struct core_node_change *node, uint64_t since_us)
+static bool node_wants_repair(const struct core_compact *record, const struct core_config *config,
+                              const struct core_node_change *node, uint64_t since_us)
 {
     const struct core_compact_node *at = &record->nodes[node->index];
     bool voted = at->there || at->age_us != CORE_COMPACT_NO_YES;
@@ -192,10 +193,11 @@ static bool node_wants_repair(const struct core_compact *record, const struct co
     assert(node->index < CORE_NODES_MAX);
     if (node->state == NODE_QUARANTINED && !record->renewed && !voted) return true;
     if (node_takes_requests(node->state) && at->vote == CORE_VOTE_REPAIRED) return true;
+    if (node_takes_requests(node->state) && hold_is_untold(config, record->renewed, node, since_us)) return true;
     return is_new_since(node, since_us);
 }
 
-/* Rule 3.10. */
+/* Rules 3.10 and 3.11. */
 static bool wants_repair(const struct core_compact *record, const struct core_config *config,
                          const struct core_node_change *nodes)
 {
@@ -204,7 +206,8 @@ static bool wants_repair(const struct core_compact *record, const struct core_co
 
     if (!core_compact_holds(record) || !record->renews) return false;
     since_us = core_compact_asked_us(record, config);
-    for (uint32_t i = 0; i < config->n_nodes && !wants; i++) wants = node_wants_repair(record, &nodes[i], since_us);
+    for (uint32_t i = 0; i < config->n_nodes && !wants; i++)
+        wants = node_wants_repair(record, config, &nodes[i], since_us);
     return wants;
 }
 

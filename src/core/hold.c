@@ -107,6 +107,13 @@ uint64_t hold_repair_span_us(uint64_t lease_us)
     return core_smaller(REPAIR_SPAN_MAX_US, lease_us / REPAIR_SPAN_PART);
 }
 
+/* Rule 3.11. */
+bool hold_is_untold(const struct core_config *config, bool renewed, const struct core_node_change *node,
+                    uint64_t asked_us)
+{
+    return config->told && renewed && asked_us < node->connected_us;
+}
+
 /* Rule 3.10. */
 static void repair_soon(struct core_lock *lock, uint64_t now_us)
 {
@@ -404,6 +411,8 @@ void hold_on_node_state(struct core_lock *lock, struct step *step, const struct 
         lock->hold.repaired = false;
         repair_soon(lock, step->now_us);
     }
+    if (core_can_talk(node) && hold_is_untold(lock->config, lock->hold.round > 0, change, hold_asked_us(lock)))
+        repair_soon(lock, step->now_us);
 }
 
 static void hold_on_yes(struct core_lock *lock, const struct core_tag *tag)

@@ -28,6 +28,9 @@ void hold_on_node_state(struct core_lock *, struct step *, const struct core_nod
 void hold_look(struct core_lock *, uint64_t now_us, uint32_t index, bool by_server);
 /* hold_repair_span_us - return the time over which the repairs of many locks are spread. */
 uint64_t hold_repair_span_us(uint64_t lease_us);
+/* hold_is_untold - return whether this node does not tell of changes to a key that was last asked for at asked_us: only
+ * the connection that renewed the lock is told. */
+bool hold_is_untold(const struct core_config *, bool renewed, const struct core_node_change *, uint64_t asked_us);
 /* hold_on_reply - take the reply to an extend or a repair of the present hold. */
 void hold_on_reply(struct core_lock *, struct step *, const struct core_reply *);
 /* hold_on_step - drop the node's yes if it was asked for before before_us: the node's clock stepped forward. */

@@ -181,8 +181,9 @@ struct core_event {
             enum node_state state;
             uint32_t generation; /* of the connection that takes requests; rises with each connection */
             enum fault_class fault;
-            uint32_t srtt_us; /* 0: unknown */
-            uint64_t life_us; /* when this client first met the present server process and guard; 0: unknown */
+            uint32_t srtt_us;      /* 0: unknown */
+            uint64_t life_us;      /* when this client first met the present server process and guard; 0: unknown */
+            uint64_t connected_us; /* since when the present connection takes requests; 0: no lock asks anew for that */
         } node;
         struct core_notice {
             uint32_t node;

@@ -164,7 +164,7 @@ struct claim *claim_expand(struct claims *all, struct keylist *keylist, struct q
 
     if (claim == NULL) return NULL;
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
-        nodes[i] = claims_node_now(runtime, i);
+        nodes[i] = claims_node_now(all, i);
         claim->results[i].latency_us = record->nodes[i].latency_us;
     }
     core_expand(claim->core, &terms->config, record, nodes, runtime_now_us(runtime));

@@ -9,6 +9,8 @@
 #include "core/validity.h"
 
 #define MS 1000u
+/* More locks than this do not ask a node anew when it is connected anew (rule 3.11): that would be a burst. */
+#define FEW_HELD 1000u
 
 _Static_assert(NODE_MS_MAX <= INT64_MAX / (int64_t)MS, "what a node says in ms fits in us");
 _Static_assert(CORE_NODES_MAX == QUORLOCK_NODES_MAX, "as many nodes inside as outside");
@@ -334,21 +336,28 @@ bool claim_begin_admitted(struct applicant *applicant)
 
 /* ---- nodes ---- */
 
-struct core_node_change claims_node_now(const struct runtime *runtime, uint32_t index)
+bool claims_are_few(const struct claims *all)
 {
-    const struct node *node = runtime->nodes[index].node;
+    return all->counts.held <= FEW_HELD;
+}
+
+struct core_node_change claims_node_now(const struct claims *all, uint32_t index)
+{
+    const struct runtime_node *at = &all->runtime->nodes[index];
+    const struct node *node = at->node;
 
     return (struct core_node_change){.index = index,
                                      .state = node_state_now(node),
                                      .generation = node_generation(node),
                                      .fault = fault_class(node_fault_now(node)),
                                      .srtt_us = node_srtt_us(node),
-                                     .life_us = runtime->nodes[index].life_us};
+                                     .life_us = at->life_us,
+                                     .connected_us = claims_are_few(all) ? at->connected_us : 0};
 }
 
 void claim_take_node(struct claim *claim, uint32_t index)
 {
-    struct core_event event = {.type = CORE_EV_NODE, .node = claims_node_now(claim->all->runtime, index)};
+    struct core_event event = {.type = CORE_EV_NODE, .node = claims_node_now(claim->all, index)};
 
     assert(index < claim->all->runtime->n_nodes);
     claim->node_changes = claim->all->runtime->node_changes;

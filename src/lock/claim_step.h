@@ -116,7 +116,9 @@ struct claim {
  * Between two steps, so at the begin and the end of each call and callback. */
 void claim_check(const struct claim *);
 /* claims_node_now - return the present state of a node, as a core needs it. */
-struct core_node_change claims_node_now(const struct runtime *, uint32_t node);
+struct core_node_change claims_node_now(const struct claims *, uint32_t node);
+/* claims_are_few - return whether so few locks are held that each may ask a node anew when it is connected anew. */
+bool claims_are_few(const struct claims *);
 /* claim_step - step the core by one event, and do all that follows. 0 or a status.
  * claim_step_randomly - the same for an event that may begin an attempt, with random bytes and the floor of fencing
  * tokens; without random bytes only the attempt has to wait.

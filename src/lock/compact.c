@@ -30,7 +30,7 @@ static void wake_at(struct quorlock_lock *lock, uint64_t at_us)
     uint64_t repair_us;
 
     assert(handle_is_compact(lock));
-    for (uint32_t i = 0; i < runtime->n_nodes; i++) nodes[i] = claims_node_now(runtime, i);
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) nodes[i] = claims_node_now(&locks_of(lock)->claims, i);
     repair_us = core_compact_repair_at(handle_record(lock), config_of(lock), nodes, runtime_now_us(runtime));
     runtime_wake_at(runtime, &lock->waker, repair_us < at_us ? repair_us : at_us);
 }

@@ -33,7 +33,7 @@ void compact_drop(struct quorlock_lock *);
 void compact_release(struct quorlock_lock *, const struct lock_callback *);
 /* compact_wake - serve the deadline of a compact lock.
  * compact_begin_admitted - renew it, now that there is room; see struct admission.
- * compact_node_revived - look whether it needs a repair, for a node was restarted.
+ * compact_node_revived - look whether it needs a repair, for a node was restarted, or connected anew.
  * compact_clock_stepped - as claim_clock_stepped. */
 void compact_wake(struct quorlock_lock *);
 bool compact_begin_admitted(struct quorlock_lock *);

@@ -612,6 +612,14 @@ static void on_node_revived(struct node_observer *observer, uint32_t node)
     }
 }
 
+/* Rule 3.11. */
+static void on_node_reconnected(struct node_observer *observer, uint32_t node)
+{
+    struct locks *all = CONTAINER_OF(observer, struct locks, observer);
+
+    if (claims_are_few(&all->claims)) on_node_revived(observer, node);
+}
+
 static void on_clock_stepped(struct node_observer *observer, uint32_t node, uint64_t before_us)
 {
     struct locks *all = CONTAINER_OF(observer, struct locks, observer);
@@ -679,6 +687,7 @@ int locks_start(struct locks *all, struct runtime *runtime)
     all->claims.admission.begin = begin_admitted;
     all->observer = (struct node_observer){.changed = lock_on_node_changed,
                                            .revived = on_node_revived,
+                                           .reconnected = on_node_reconnected,
                                            .clock_stepped = on_clock_stepped,
                                            .told = lock_on_told,
                                            .has_room = on_has_room};

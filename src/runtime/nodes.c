@@ -90,6 +90,7 @@ static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state
 {
     struct runtime *runtime = arg;
     bool revived = node_takes_requests(state) && meet(runtime, index);
+    bool anew = node_takes_requests(state) && generation > runtime->nodes[index].connections;
 
     assert(index < runtime->n_nodes);
     /* The generation rises with each connection. */
@@ -98,11 +99,13 @@ static void nodes_on_node_state(void *arg, uint32_t index, enum node_state state
     TRACE3(node_state, runtime->nodes[index].uri.name, (int)state, why);
     runtime->node_changes++;
     if (generation != 0) runtime->nodes[index].connections = generation;
+    if (anew) runtime->nodes[index].connected_us = runtime_now_us(runtime);
     runtime->logged_in |= node_takes_requests(state);
     if (node_takes_requests(state)) expel_twins(runtime, index);
     LIST_EACH (struct node_observer, observer, &runtime->observers, link) {
         observer->changed(observer, index);
         if (revived && observer->revived != NULL) observer->revived(observer, index);
+        if (anew && !revived && observer->reconnected != NULL) observer->reconnected(observer, index);
     }
 }
 

@@ -20,6 +20,7 @@ struct runtime_node {
     uint64_t requests;
     uint32_t connections;           /* connections that took requests */
     uint64_t life, life_us;         /* node_life, and when this client first met it */
+    uint64_t connected_us;          /* since when the latest connection took requests */
     char run_id[NODES_RUN_ID_SIZE]; /* of the latest server process; kept when the connection ends */
 };
 
@@ -31,6 +32,8 @@ struct node_observer {
     void (*changed)(struct node_observer *, uint32_t node);
     /* Called after `changed`: another server process or another guard than before answers. */
     void (*revived)(struct node_observer *, uint32_t node);
+    /* Called instead: the same ones answer on another connection than before. */
+    void (*reconnected)(struct node_observer *, uint32_t node);
     /* The node's clock stepped forward, so leases from before before_us may have ended early. */
     void (*clock_stepped)(struct node_observer *, uint32_t node, uint64_t before_us);
     /* The server tells that another client changed a key that was extended there; it may be wrong. */

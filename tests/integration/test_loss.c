@@ -266,6 +266,46 @@ SERVERS_TEST(a_node_of_a_lock_on_all_nodes_that_forgets_all_is_asked_before_the_
     lose_to_flush(QUORLOCK_POLICY_ALL);
 }
 
+static bool is_renewed_again(void *arg)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+
+    (void)arg;
+    assert_status(quorlock_client_statistics(fixture.client, &now), QUORLOCK_OK);
+    return now.renewals > 1;
+}
+
+/* Servers end connections that are idle, as proxies do. The next renewal is due later than a test waits. */
+static void delete_after_reconnect(const char *owner)
+{
+    struct seen seen = {0};
+    struct seen_loss loss = {0};
+    quorlock_lock *lock;
+
+    fixture_bootstrap();
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = owner));
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await(is_renewed, NULL, GENEROUS_MS, "the first renewal");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "CLIENT KILL TYPE normal SKIPME yes");
+    await(is_renewed_again, NULL, GENEROUS_MS, "a round on the new connections");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "DEL key");
+    await_count(&loss.calls, 1, GENEROUS_MS, "the loss");
+    assert_int_equal(loss.loss.reason, QUORLOCK_LOSS_GONE);
+}
+
+SERVERS_TEST(a_deletion_is_noticed_on_a_connection_that_was_made_anew)
+{
+    delete_after_reconnect(NULL);
+}
+
+SERVERS_TEST(a_deletion_is_noticed_by_a_lock_with_a_name_on_a_new_connection)
+{
+    delete_after_reconnect("owner");
+}
+
 static bool has_failed_often(void *arg)
 {
     struct quorlock_statistics now = {.size = sizeof(now)};

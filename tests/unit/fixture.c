@@ -230,7 +230,8 @@ void fixture_node_state_fault(struct fixture *f, uint32_t node, enum node_state 
                                           .generation = talks ? f->generations[node] : 0,
                                           .fault = fault,
                                           .srtt_us = f->srtt_us,
-                                          .life_us = f->life_us[node]}});
+                                          .life_us = f->life_us[node],
+                                          .connected_us = f->connected_us[node]}});
 }
 
 void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
@@ -238,6 +239,13 @@ void fixture_revive(struct fixture *f, uint32_t node, enum node_state state)
     fixture_node_state(f, node, NODE_CONNECTING);
     f->life_us[node] = f->now_us;
     fixture_node_state(f, node, state);
+}
+
+void fixture_reconnect(struct fixture *f, uint32_t node)
+{
+    fixture_node_state(f, node, NODE_CONNECTING);
+    f->connected_us[node] = f->now_us;
+    fixture_node_state(f, node, NODE_READY);
 }
 
 void fixture_told(struct fixture *f, uint32_t node)

@@ -34,6 +34,7 @@ struct fixture {
     uint32_t generations[CORE_NODES_MAX];
     bool ready[CORE_NODES_MAX];
     uint64_t life_us[CORE_NODES_MAX];
+    uint64_t connected_us[CORE_NODES_MAX];
     uint32_t n_sent;
     struct core_update update;            /* of the latest step */
     uint32_t log;                         /* of all steps */
@@ -101,6 +102,8 @@ void fixture_node_state(struct fixture *, uint32_t node, enum node_state);
 void fixture_node_state_fault(struct fixture *, uint32_t node, enum node_state, enum fault_class);
 /* fixture_revive - the node restarts; another life of it is met now, in that state. */
 void fixture_revive(struct fixture *, uint32_t node, enum node_state);
+/* fixture_reconnect - the same server process is connected anew. */
+void fixture_reconnect(struct fixture *, uint32_t node);
 /* fixture_look - our key may be gone from that node. */
 void fixture_look(struct fixture *, uint32_t node, bool by_server);
 /* fixture_round_trip - to all connected nodes. Set it behind answers: they take no time here, and are measured.

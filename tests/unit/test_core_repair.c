@@ -37,7 +37,8 @@ static uint64_t repair_at(struct fixture *f)
                                              .state = f->ready[i] ? NODE_READY : NODE_DOWN,
                                              .generation = f->generations[i],
                                              .srtt_us = f->srtt_us,
-                                             .life_us = f->life_us[i]};
+                                             .life_us = f->life_us[i],
+                                             .connected_us = f->connected_us[i]};
     }
     at_us = core_compact_repair_at(record, &f->config, nodes, f->now_us);
     memset(f->lock, 0xee, core_size(f->config.n_nodes));
@@ -198,6 +199,36 @@ CORE_TEST(a_look_comes_at_once_where_the_lock_may_be_lost)
     fixture_expect_pending(f, OP_EXTEND, "111");
     fixture_answers(f, OP_EXTEND, "mym");
     fixture_expect_lost(f, CORE_LOSS_GONE);
+}
+
+/* Only the connection of the renewal is told of changes. */
+CORE_TEST(a_node_that_is_connected_anew_is_asked_to_tell)
+{
+    uint64_t due_us;
+
+    held(f);
+    f->config.told = true;
+    due_us = core_deadline(f->lock);
+    fixture_reconnect(f, 1); /* nothing is told before the first renewal */
+    assert_int_equal(core_deadline(f->lock), due_us);
+    fixture_pass(f, due_us - f->now_us);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    fixture_sleep(f, 1);
+    fixture_reconnect(f, 1);
+    fixture_expect_pending(f, OP_EXTEND, "000"); /* not all locks at once */
+    fixture_pass(f, SPAN_US);
+    fixture_expect_pending(f, OP_EXTEND, "111");
+    fixture_answers(f, OP_EXTEND, "yyy");
+    assert_int_equal(repair_at(f), CORE_NEVER);
+    f->connected_us[2] = f->now_us + 1;
+    assert_in_range(repair_at(f), f->now_us, f->now_us + SPAN_US);
+    fixture_pass(f, 0);
+    fixture_answers(f, OP_EXTEND, "yyy");
+    f->config.told = false;
+    fixture_sleep(f, 2);
+    due_us = core_deadline(f->lock);
+    fixture_reconnect(f, 0);
+    assert_int_equal(core_deadline(f->lock), due_us);
 }
 
 /* Each time all nodes tell of changes that were none: the lock lasts, and after a look it waits for the renewal. */
