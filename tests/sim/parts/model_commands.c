@@ -14,6 +14,8 @@
 
 /* Sorted by name, with the flags that COMMAND INFO of Redis 7.0 shows. */
 static const struct command commands[] = {
+    {"acl", -2, CONTAINER, NULL},
+    {"acl|whoami", 2, ADMIN, run_acl_whoami},
     {"append", 3, WRITES | DENY_OOM, run_append},
     {"auth", -2, NO_SCRIPT | LOADS | STALE | NO_AUTH | WHEN_BUSY, run_auth},
     {"client", -2, CONTAINER, NULL},
@@ -92,7 +94,9 @@ static const struct command commands[] = {
 
 /* What Redis 7.0 knows besides. */
 static const char unmodelled[] =
-    " acl asking bgrewriteaof bgsave bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop brpop brpoplpush "
+    " acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser "
+    "acl|users asking bgrewriteaof bgsave bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop brpop "
+    "brpoplpush "
     "bzmpop bzpopmax bzpopmin client|getredir client|help client|info client|list client|no-evict "
     "client|pause client|reply client|trackinginfo client|unblock client|unpause cluster command "
     "config|help config|resetstat config|rewrite config|set copy dbsize debug decr decrby dump echo eval_ro "

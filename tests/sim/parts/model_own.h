@@ -249,6 +249,7 @@ void run_zscore(struct call *), run_zcard(struct call *), run_zcount(struct call
 void run_zrange(struct call *), run_zrangebyscore(struct call *);
 
 void run_auth(struct call *), run_ping(struct call *), run_select(struct call *), run_time(struct call *);
+void run_acl_whoami(struct call *);
 void run_client_setname(struct call *), run_client_getname(struct call *), run_client_id(struct call *);
 void run_client_kill(struct call *), run_client_tracking(struct call *), run_client_caching(struct call *);
 void run_hello(struct call *);

@@ -35,6 +35,12 @@ void run_auth(struct call *call)
     }
 }
 
+/* There is no other user. */
+void run_acl_whoami(struct call *call)
+{
+    out_bulk_text(call->out, "default");
+}
+
 void run_ping(struct call *call)
 {
     struct word said = call->n_words == 2 ? call->words[1] : (struct word){"", 0};
