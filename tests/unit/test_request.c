@@ -250,7 +250,7 @@ REQUEST_TEST(a_key_that_is_too_long_is_left_out)
     const size_t front = sizeof(ASKED_FOR) - 1 + 1, room = REQUEST_DENIED_SIZE - front;
 
     memset(bytes, 'x', sizeof(bytes));
-    memcpy(bytes, "app:", 4);
+    memcpy(bytes, f->runtime.key_prefix, 4);
     f->runtime.options.guard = QUORLOCK_GUARD_OFF;
     for (size_t length = room - 3; length <= room + 3; length++) {
         struct node_reply reply = {.fault = FAULT_AUTH, .error = ERROR};
