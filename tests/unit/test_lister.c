@@ -162,6 +162,7 @@ LISTER_TEST(fewer_keys_are_asked_for_where_they_are_too_many)
     begin(f, script);
     run(f);
     expect_end(f, FAULT_LIMIT, "SCAN: the server returns too many keys at once");
+    assert_int_equal(fake_commands(f->node->server), 8);
 }
 
 /* ---- lines ---- */
