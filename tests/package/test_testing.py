@@ -254,7 +254,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(f"usage: {sys.argv[0]} SOURCE BUILD")
     source, build = (Path(word).resolve() for word in sys.argv[1:])
-    python = next((python for python in PYTHONS if has_module(python, "pytest")), None)
+    # Best one that has xdist, too.
+    python = next((python for module in ("xdist", "pytest") for python in PYTHONS if has_module(python, module)), None)
     if not shutil.which(os.environ.get("REDIS_SERVER") or "redis-server"):
         print("SKIPPED test_testing: redis-server is missing: scripts/setup installs it")
         return SKIPPED
