@@ -51,7 +51,7 @@ text.in { font-size: 10.5px; pointer-events: none } text.dark { fill: var(--labe
 """
 
 # The colour of a fault on its node: one family for each effect that a client would notice.
-FAMILY = {"kill": "down", "wipe": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
+FAMILY = {"kill": "down", "wipe": "down", "wipe-owned": "down", "pause": "paused", "cut": "cut", "mute": "cut", "lost-replies": "cut",
           "lost-requests": "cut", "lossy": "slow", "split": "part", "divide": "part", "slow": "slow",
           "half-open": "cut", "reset": "cut", "oom": "refuse", "readonly": "refuse", "no-replicas": "refuse",
           "blackout": "cut", "clock-forward": "clock", "clock-strobe": "clock", "fsync-stall": "slow", "disk-full": "refuse", "aof-cut": "down",

@@ -54,7 +54,9 @@ WORDS = {"kill": "killed", "wipe": "killed, emptied", "pause": "stopped", "cut":
          "clock-strobe": "clock strobes", "emfile": "no descriptor", "partitions": "partitions", "loss": "some packets lost",
          "late": "packets late", "reorder": "packets out of order", "names": "no names", "password": "new password",
          "certificate": "new certificate", "reconfigure": "set up anew",
-         "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed"}
+         "pause-client": "stopped", "pause-writer": "stopped at a write", "kill-client": "killed",
+         "stop-writer": "stopped at a write", "stop-asker": "answers held back", "cut-owner": "owner cut off",
+         "wipe-owned": "killed, emptied"}
 INSTANT = {"clock-back", "flush"}
 
 

@@ -44,7 +44,7 @@ def of_faults(events, verdict, older, newer):
     near = [(first, last.t_us if last else verdict.end_us) for first, last in faults_of(events)]
     near = [(first, to_us) for first, to_us in near
             if first.t_us < newer.granted_us and to_us > min(older.granted_us, newer.granted_us - BEFORE_US)]
-    near = [(first, to_us) for first, to_us in near if hits_any(first, (older.client, newer.client))]
+    near = [(first, to_us) for first, to_us in near if forgets(first) or hits_any(first, (older.client, newer.client))]
     near.sort(key=lambda pair: (bool(pair[0].fields.get("clients")) and hits_any(pair[0], (older.client,)), forgets(pair[0]),
                                 pair[0].t_us))
     for first, to_us in near:

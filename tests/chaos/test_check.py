@@ -581,13 +581,14 @@ class Output(unittest.TestCase):
 
     def test_a_page_tells_the_first_violation(self):
         run = line(0, "run", nodes=3, clients=2, keys=1, guard="connection", fence=1, programs=["./mine"], again="chaos --seed 7 <")
-        fault = {"id": 4, "kind": "flush", "nodes": [3]}
+        fault = {"id": 4, "kind": "wipe-owned", "nodes": [3], "clients": [9]}  # the owner of another key, too
         page = self.page_of([run], hold("a", 10, 600, deadline=700), [line(90, "fault", phase="begin", **fault)],
                             [line(95, "fault", phase="end", **fault)], hold("b", 300, 400, deadline=900),
                             hold("c", 1000, 1100), hold("d", 1050, 1150))
         story = re.findall(r"<li><b>([^<]*)</b>([^<]*)</li>", page)
         self.assertEqual(story, [
-            ("0.010 s", "a is granted job, valid to 0.700 s."), ("0.090 s", "node 3: FLUSHALL, until 0.095 s."),
+            ("0.010 s", "a is granted job, valid to 0.700 s."),
+            ("0.090 s", "c9, node 3: an owner stopped right after its grant, most servers killed and restarted empty, until 0.095 s."),
             ("0.300 s", "b is granted job, too, while a has reason to trust its own."),
             ("0.400 s", "b releases it: for 100.0 ms there were two owners.")])
         self.assertIn("<pre>chaos --seed 7 &lt;</pre>", page)
