@@ -343,6 +343,9 @@ def tell_faults(system, faults):
     for kind, count in sorted(system.survived.items(), key=lambda item: (-item[1], item[0])):
         hits = ", ".join(f"{number} {what}" for what, number in system.hits.get(kind, {}).items())
         say(f"  {count:4d} x {kind:<14} {plan.KINDS[kind].text}{f' ({hits})' if hits else ''}")
+    waited = len(faults) - sum(system.survived.values())
+    if waited:
+        say(f"  {waited} aimed ones did not begin: the time was over before their moment came")
     for kind, why in sorted(system.options.left_out.items()):
         say(f"  left out: {kind} ({why})")
 

@@ -26,6 +26,8 @@ sys.path.insert(0, str(ROOT / "cluster" / "chaos.d"))
 import known  # noqa: E402
 import power  # noqa: E402
 import recorder  # noqa: E402
+import report  # noqa: E402
+import verdict  # noqa: E402
 from aims import Moment  # noqa: E402
 from system import now_us  # noqa: E402
 from usage import EX_USAGE  # noqa: E402
@@ -73,6 +75,7 @@ class Mistakes(unittest.TestCase):
         cls.addClassCleanup(pool.shutdown)
         cls.good = pool.submit(chaos, "--client", flawed(), "--faults", "aimed", "--seconds", "20", "--seed", "7", "--history",
                                f"{cls.folder}/good")
+        cls.ours = pool.submit(chaos, "--faults", "aimed", "--hold-ms", "10-1500", "--seconds", "20", "--seed", "7")
         cls.runs = {mistake: pool.submit(chaos, "--client", flawed(mistake), "--faults", faults, *UNTIL_FOUND, "--history",
                                          f"{cls.folder}/{mistake}") for mistake, (faults, _) in RUNS.items()}
 
@@ -117,14 +120,19 @@ class Mistakes(unittest.TestCase):
     def test_without_a_mistake_it_holds(self):
         run = self.good.result()
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        verdict = self.judged("good")
-        self.assertEqual((verdict["verdict"], verdict["violations"]), ("held", {}))
+        good = self.judged("good")
+        self.assertEqual((good["verdict"], good["violations"]), ("held", {}))
         self.assertIn("verdict: held; how many bad locks such a run finds was not measured", run.stdout)
         with open(f"{self.folder}/good", encoding="utf-8") as file:
             begun = [line for line in map(json.loads, file) if line["event"] == "fault" and line["phase"] == "begin"]
         self.assertTrue(begun)
         for line in begun:
             self.assertEqual(len(line["clients"]), 1, line)
+
+    def test_ours_holds(self):
+        run = self.ours.result()
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertIn("verdict: sound", run.stdout)
 
     def test_all_are_tried(self):
         done = subprocess.run([sys.executable, str(FLAWED), "none"], capture_output=True, text=True, timeout=60, check=False,
@@ -177,6 +185,10 @@ class Worth(unittest.TestCase):
     def test_options_that_were_not_measured(self):
         self.assertIn("was not measured", known.doubt({}))
         self.assertEqual(known.doubt(None), "")
+
+    def test_the_page_has_no_tick_then(self):
+        for told, sign in (({}, "?"), ({"shares": known.shares(20), "enough_s": 60}, "?"), ({"shares": known.shares(60)}, "✓"), (None, "✓")):
+            self.assertEqual(report.headline(verdict.Verdict("inside", power=told))[1], sign, told)
 
     def test_a_history_of_others_may_say_anything(self):
         for told in (None, 5, [], {"shares": {}}, {"shares": 3}, {"shares": {"a": "b"}}, {"shares": {"a": 1}, "enough_s": "x"}):
