@@ -62,10 +62,10 @@ class Failed(Exception):
 def parser():
     made = Parser(prog="cluster/chaos compare", formatter_class=argparse.RawDescriptionHelpFormatter, description=(
         "Runs several clients, one after the other, each under the very same plan of faults, and\n"
-        "compares how their locks did: quorlock, what --client names and, in the source of quorlock,\n"
-        "its peers (redsync, node-redlock, Redisson's RedLock and MultiLock), whose packages it brings\n"
-        "from their registries where that was not done yet. A client whose runtime is missing is left\n"
-        "out."),
+        "compares how their locks did: quorlock with fencing tokens and without, what --client names\n"
+        "and, in the source of quorlock, its peers (redsync, node-redlock, Redisson's RedLock and\n"
+        "MultiLock), whose packages it brings from their registries where that was not done yet. A\n"
+        "client whose runtime is missing is left out."),
         epilog="rounds:\n" + "\n".join(f"  {name:<6} {title}" for name, (title, _, _) in ROUNDS.items()) + "\n\n"
                "A lock that broke is a result, not an error. Exit status: 0 compared, 64 wrong usage, 70 no\n"
                "client could be compared, 74 something could not be written, 128+n ended by signal n.")
@@ -125,7 +125,7 @@ def check(made, options):
 def choose(made, options):
     """All clients, including those that cannot run here."""
     try:
-        found = [contenders.OURS]
+        found = [contenders.OURS, contenders.WITHOUT_TOKENS]
         for text in options.client:
             found.append(contenders.named(text, {contender.name for contender in found} | set(contenders.PEERS)))
     except ValueError as error:
@@ -135,7 +135,7 @@ def choose(made, options):
     for name in only:
         if name not in known:
             made.error(f"--only: '{name}' is not a client; choose from {', '.join(known)}")
-    found[1:1] = contenders.peers(options.bin.resolve().parent, [name for name in contenders.PEERS if name in only])
+    found[2:2] = contenders.peers(options.bin.resolve().parent, [name for name in contenders.PEERS if name in only])
     return [contender for contender in found if contender.name in only]
 
 
@@ -147,6 +147,7 @@ def arguments(options, contender, kind):
     words = ["--seed", options.seed, "--seconds", seconds, "--nodes", options.nodes, "--clients", options.clients,
              "--keys", options.keys, "--max-lease-ms", MAX_LEASE_MS, "--lease-ms", options.lease_ms, "--hold-ms", options.hold_ms,
              "--faults", options.rounds[kind][1]]
+    words += contender.options
     if options.plain:
         words.append("--plain")
     if contender.command:

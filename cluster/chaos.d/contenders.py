@@ -21,12 +21,16 @@ class Contender:
     title: str
     how: str                                     # how it is configured, for the page
     command: list = field(default_factory=list)  # empty: ours
+    options: tuple = ()                          # of cluster/chaos
     missing: str = ""                            # why it cannot run here
 
 
 OURS = Contender("quorlock", "quorlock", (
     "The program of this tree with its defaults: restart guard on each connection, fencing tokens, renewal at a third "
     "of the lease, the same max lease for all."))
+WITHOUT_TOKENS = Contender("quorlock-without-tokens", "quorlock without tokens", (
+    "The same without fencing tokens, which a caller has to ask for, and the protected resource to check."),
+    options=("--no-fence",))
 
 # {name: (title, folder, how it is used)}. Only the source tree has them; an installation does not.
 PEERS = {} if not INTEROP.is_dir() else {

@@ -24,7 +24,7 @@ class Kind:
     ms: tuple            # shortest and longest
     weight: int = 2      # how often, against the others
     # filter (packet filter), source (and addresses of clients), queue (late packets), names, link (proxy), shim (preloaded clock), disk (preloaded), guard,
-    # fence, tls, password
+    # tls, password
     needs: str = ""
     outside: bool = False
     forgets: bool = False  # the node loses its data: inside the claim only with the guard
@@ -95,11 +95,11 @@ KINDS = {
     "reconfigure": Kind("set", "the set of nodes or the max lease changes under load", (300, 1500), 1, "guard",
                         proof="asks of old clients refused"),
     "pause-client": Kind("client", "client stopped beyond its lease", (1100, 3000), 4),
-    "pause-writer": Kind("client", "client stopped between its last check and its write", (1100, 2500), 4, "fence"),
+    "pause-writer": Kind("client", "client stopped between its last check and its write", (1100, 2500), 4),
     "kill-client": Kind("client", "client killed, another takes its place", (50, 1200), 4),
     "clock-forward": Kind("node", "wall clock stepped forward, later back", (500, 4000), 4, "shim", outside=True),
     "flush": Kind("node", "FLUSHALL", (0, 0), 4, forgets=True),
-    "stop-writer": Kind("aim", "whoever writes next stopped, until another has written", (1500, 2500), 1, "fence", aimed=True),
+    "stop-writer": Kind("aim", "whoever writes next stopped, until another has written", (1500, 2500), 1, aimed=True),
     "stop-asker": Kind("node", "a client stopped until its grants have ended, the nodes' answers on their way", (1500, 2500), 2,
                        aimed=True),
     "cut-owner": Kind("way", "an owner cut off from most nodes right after its grant", (1500, 2500), 2, "source", proof=DROPPED,
@@ -151,7 +151,7 @@ MISSING = {"filter": "no packet filter here", "source": "clients have no address
            "tls": "only with --tls", "password": "only with --password"}
 
 
-def choose_kinds(asked, profile, guard, fence, abilities):
+def choose_kinds(asked, profile, guard, abilities):
     """(kinds to use, {kind: why it is left out}). Raises ValueError with the remedy for a wrong --faults."""
     asked = [word for word in asked.split(",") if word]
     for word in asked:
@@ -171,8 +171,6 @@ def choose_kinds(asked, profile, guard, fence, abilities):
                 raise ValueError(f"--faults: {name} with --guard {guard} is outside what the lock claims; "
                                  "add --profile outside")
             left_out[name] = "outside what the lock claims" + (" with the guard off" if not kind.outside else "")
-        elif kind.needs == "fence" and not fence and profile == "inside":
-            left_out[name] = "only a fencing token helps against it; --profile outside does it all the same"
         elif kind.needs in MISSING and kind.needs not in abilities:
             left_out[name] = MISSING[kind.needs]
         else:

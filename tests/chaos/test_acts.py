@@ -314,7 +314,7 @@ class Plans(unittest.TestCase):
         for asked, wanted in (("all", plan.GROUPS["all"]), ("aimed", plan.GROUPS["aimed"]), ("-kill", plan.GROUPS["all"]),
                               ("aimed,all", [*plan.GROUPS["aimed"], *plan.GROUPS["all"]]), ("wipe,kill", ["wipe", "kill"]),
                               ("aimed,kill", ["kill", *plan.GROUPS["aimed"]])):
-            chosen, left_out = plan.choose_kinds(asked, "inside", "connection", True, able)
+            chosen, left_out = plan.choose_kinds(asked, "inside", "connection", able)
             without = {"clock-forward", *asked.replace("-", "").split(",")} if asked == "-kill" else {"clock-forward"}
             self.assertEqual(chosen, [kind for kind in wanted if kind not in without], asked)
 
@@ -366,13 +366,13 @@ class Plans(unittest.TestCase):
         asked = {"shim": "clock-strobe", "disk": "fsync-stall,disk-full", "filter": "cut,loss", "source": "split,divide,partitions",
                  "queue": "late,reorder", "names": "names", "guard": "reconfigure", "tls": "certificate", "password": "password"}
         for lacking, kinds in asked.items():
-            chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked) - {lacking})
+            chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", set(asked) - {lacking})
             self.assertEqual((chosen, set(left_out)), ([], set(kinds.split(","))))
-            chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", True, set(asked))
+            chosen, left_out = plan.choose_kinds(kinds, "inside", "connection", set(asked))
             self.assertEqual((chosen, left_out), (kinds.split(","), {}))
 
     def test_a_log_cut_off_without_the_guard_is_outside(self):
-        _, left_out = plan.choose_kinds("all", "inside", "off", True, {"disk", "shim"})
+        _, left_out = plan.choose_kinds("all", "inside", "off", {"disk", "shim"})
         self.assertIn("guard off", left_out["aof-cut"])
         self.assertNotIn("disk-full", left_out)
 

@@ -65,8 +65,8 @@ test_wrong_usage_is_told() {
     grep -q "'flood' is no fault" "$work/out" || not_ok "no word of the unknown fault"
     expect_status 64 "$chaos" "${common[@]}" --faults flush --guard off
     grep -q -- '--profile outside' "$work/out" || not_ok "no remedy for a fault outside the claim"
-    expect_status 64 "$chaos" "${common[@]}" --faults pause-writer --no-fence
-    grep -q 'prove nothing (pause-writer: only a fencing token helps' "$work/out" || not_ok "a run without a fault"
+    expect_status 64 "$chaos" "${common[@]}" --faults reconfigure --guard off
+    grep -q 'prove nothing (reconfigure: there is no guard' "$work/out" || not_ok "a run without a fault"
     expect_status 64 "$chaos" --bin "$work" --plan
     expect_status 64 "$chaos" "${common[@]}" --lease-ms 3000
     expect_status 64 "$chaos" "${common[@]}" --report /nonexistent/report.html
