@@ -493,8 +493,8 @@ static void judge_connection(struct diagnosis *diagnosis, const struct diagnose_
     }
     if (facts->idle_s[0] != '\0' && strcmp(facts->idle_s, "0") != 0) {
         diagnose_add(diagnosis, QUORLOCK_SEVERITY_NOTE, "idle-limit", node, remedy_of(facts, REMEDY_IDLE),
-                     "it ends connections that were quiet for %s s (timeout): until the next renewal a holder is not "
-                     "told that its key is gone",
+                     "it ends connections that were quiet for %s s (timeout): after each such end a holder is not told "
+                     "for up to a second that its key is gone",
                      facts->idle_s);
     }
     if (facts->has_clients && facts->maxclients > 0 &&

@@ -224,8 +224,14 @@ CORE_TEST(a_node_that_is_connected_anew_is_asked_to_tell)
     assert_in_range(repair_at(f), f->now_us, f->now_us + SPAN_US);
     fixture_pass(f, 0);
     fixture_answers(f, OP_EXTEND, "yyy");
-    f->config.told = false;
+    /* A node out of reach is not asked, whenever it was connected. */
     fixture_sleep(f, 2);
+    f->connected_us[2] = f->now_us;
+    due_us = core_deadline(f->lock);
+    fixture_node_state(f, 2, NODE_DOWN);
+    assert_int_equal(core_deadline(f->lock), due_us);
+    assert_int_equal(repair_at(f), CORE_NEVER);
+    f->config.told = false;
     due_us = core_deadline(f->lock);
     fixture_reconnect(f, 0);
     assert_int_equal(core_deadline(f->lock), due_us);
