@@ -261,6 +261,16 @@ static void judge_leader(const quorlock_sync_client *sync)
         turns_fail("the own thread is to lead, and nobody has told it");
 }
 
+/* judge_events - the descriptor is readable while an event waits, from the end of the turn on in which it came. */
+static void judge_events(const quorlock_sync_client *sync)
+{
+    const struct sync_events *events = &sync->events;
+
+    if (f.readable > 0 && events->queue.count == 0) turns_fail("the descriptor is readable, and no event waits");
+    if (f.readable == 0 && events->queue.count > 0 && (!events->unshown || sync->leader == LEADER_NONE))
+        turns_fail("the descriptor is not readable while an event waits");
+}
+
 static void judge(void)
 {
     if (!f.closing) judge_leader(f.sync);
@@ -272,8 +282,7 @@ static void judge(void)
         }
         if (n > 1) turns_fail("%u locks of one key are valid", n);
     }
-    if (!f.closing && f.sync->events.on && (f.readable > 0) != (f.sync->events.queue.count > 0))
-        turns_fail("the descriptor is not readable while an event waits");
+    if (!f.closing && f.sync->events.on) judge_events(f.sync);
 }
 
 /* ---- calls ---- */
