@@ -144,10 +144,11 @@ void sync_done(struct job *job)
     sync->ended = job;
 }
 
-/* sync_loop_let_go - wake the threads whose jobs have ended. */
-static void sync_loop_let_go(quorlock_sync_client *sync)
+/* sync_loop_let_go - wake the threads whose jobs have ended. Return whether one slept. */
+static bool sync_loop_let_go(quorlock_sync_client *sync)
 {
     struct job *job = sync->ended;
+    bool woke = false;
 
     sync->ended = NULL;
     while (job != NULL) {
@@ -157,9 +158,13 @@ static void sync_loop_let_go(quorlock_sync_client *sync)
         job = job->next;
         state = atomic_exchange(&one->state, JOB_ENDED);
         /* From here on the job may be gone: it is on the stack of the thread that waits. */
-        if (state == JOB_AWAITED) futex_wake(&one->state);
+        if (state == JOB_AWAITED) {
+            futex_wake(&one->state);
+            woke = true;
+        }
         if (state == JOB_ABANDONED) free(one);
     }
+    return woke;
 }
 
 /* post - give the job to whoever leads. Return false if the loop takes none. A call has begun. */
@@ -247,8 +252,8 @@ void sync_on_wake(int fd, short what, void *arg)
     run_jobs(arg);
 }
 
-/* sync_loop_turn - run all jobs, then what the base has to do; wait for that. */
-static void sync_loop_turn(quorlock_sync_client *sync)
+/* sync_loop_turn - run all jobs, then what the base has to do; wait for that. Return whether threads were woken. */
+static bool sync_loop_turn(quorlock_sync_client *sync)
 {
     int flags = EVLOOP_ONCE;
 
@@ -262,7 +267,7 @@ static void sync_loop_turn(quorlock_sync_client *sync)
     atomic_store(&sync->sleeps, false);
     /* What these threads do next must not keep the requests of this turn from leaving. */
     sync_events_show(&sync->events);
-    sync_loop_let_go(sync);
+    return sync_loop_let_go(sync);
 }
 
 /* ---- who leads ---- */
@@ -308,7 +313,7 @@ static void sync_loop_lead(quorlock_sync_client *sync, struct job *job)
 
     guest_begin(&guest);
     atomic_fetch_add(&sync->n_leads, 1);
-    do sync_loop_turn(sync);
+    do (void)sync_loop_turn(sync);
     while (atomic_load(&job->state) != JOB_ENDED && !atomic_load(&sync->wanted) && atomic_load(&sync->n_told) == 0);
     if (is_quiet(sync) && !atomic_load(&sync->wanted)) {
         leave_alone(sync);
@@ -327,10 +332,14 @@ void sync_loop_own(quorlock_sync_client *sync)
         unsigned n_own_calls = atomic_load(&sync->n_own_calls);
 
         if (atomic_load(&sync->leader) == LEADER_OWN) {
+            bool woke = false;
+
             atomic_store(&sync->wanted, false);
             do {
                 if (sync->over) return;
-                sync_loop_turn(sync);
+                /* Then what they call next comes together, and needs neither a wake-up nor a send for each. */
+                if (woke) futex_yield();
+                woke = sync_loop_turn(sync);
             } while (!sync->served || !is_quiet(sync));
             n_leads = atomic_load(&sync->n_leads);
             leave_alone(sync);

@@ -2,6 +2,7 @@
 #include "base/futex.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,4 +27,9 @@ void futex_wait_for(const void *word, unsigned value, unsigned most_us)
 void futex_wake(const void *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+void futex_yield(void)
+{
+    (void)sched_yield();
 }

@@ -68,6 +68,7 @@ int outside_client_new(quorlock_client **ret, struct event_base *, const struct 
 #define guest_has_room         turns_has_room
 #define futex_wait_for         turns_futex_wait_for
 #define futex_wake             turns_futex_wake
+#define futex_yield            turns_pass
 
 #undef atomic_load
 #undef atomic_store
