@@ -360,6 +360,34 @@ CLIENT_TEST(a_dead_client_delays_the_others_for_two_looks)
     expect_in_order(1, 1);
 }
 
+/* A machine with a hundred waiting clients is gone, and one of another machine is behind them. */
+static void add_dead_crowd(const char *key)
+{
+    static const char script[] =
+        "local life = redis.call('TIME')[1] * 1000 local clock = redis.call('GET', 'quorlock:clock') "
+        "if clock then life = math.floor(string.match(clock, '(%d+)$') / 1000) end "
+        "for i = 1, 100 do "
+        "redis.call('ZADD', KEYS[1], string.format('%.0f', 100000000000000 + i), 'wdead' .. i, "
+        "string.format('%.0f', life + 10000), '~dead' .. i) end return 1";
+
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(server_ask_number(SERVER(i), "EVAL %s 1 quorlock:queue:%s", script, key), 1);
+}
+
+/* 10 s; if it asked as seldom as behind the living, minutes. */
+CLIENT_TEST(a_crowd_that_died_delays_one_that_lives_for_as_long_as_it_is_remembered)
+{
+    struct seen seen = {0};
+    quorlock_lock *lock;
+
+    add_dead_crowd("one");
+    lock = fixture_lock(fixture.client, "one", FAIR(0));
+    fixture_start_acquire(lock, &seen);
+    await_count(&seen.calls, 1, 2 * GENEROUS_MS, "acquire");
+    assert_in_range(seen.result.elapsed_ms, 9000, 2 * GENEROUS_MS);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
 CLIENT_TEST(a_lock_that_tries_once_does_not_overtake_and_an_unfair_lock_does)
 {
     struct seen seen = {0};

@@ -15,6 +15,7 @@ local locks, request = shared_locks(KEYS, n, modes)
 if not locks then return request end
 --@ from intents: read_queue_clock, waits_before
 --@ from queue: queue_of, queue_exists, queue_since, queue_place, queue_tidy, queue_before, queue_first
+--@ from queue: queue_soon
 request.waiter, request.waited_us, request.waits = waiter, tonumber(waited_us), waits_before
 -- Rule 9.3: one that the queue does not know is put where it would be if it had never been forgotten.
 local came
@@ -29,7 +30,7 @@ for _, lock in ipairs(locks) do
   if why then return why end
   if exists then
     find_came()
-    queue_tidy(queue, waiter, request.life_ms, shared_channel(lock))
+    request.hurries = queue_tidy(queue, waiter, request.life_ms, shared_channel(lock)) or request.hurries
     lock.queued, lock.marked = queue_place(queue, letter_of(lock), waiter)
     came = math.min(came, lock.queued or came)
   end
@@ -47,7 +48,7 @@ local function whose(lock, of)
   turns, before = turns + count, before + count
   if state or count == 0 then return state, ttl end
   local first, left = queue_first(queue_of(lock.key), place, request.life_ms, not lock.shared)
-  return 'quorlock:waits:' .. first, left
+  return 'quorlock:waits:' .. first, queue_soon(left, 900, request.hurries)
 end
 local function clock() return request.us end
 --@ from guard: guard_refuses
@@ -57,6 +58,7 @@ local count = fence_count(KEYS, n, token, life_ms, how, max_lease_ms)
 local reply = guard_refuses(KEYS[n + 1], seen, how)
   or take(whose, shared_set, shared_lift, shared_clear, shared_channel, locks, 1, n, owner, lease_ms, clock, count)
 if reply.err then return reply end
+turns, before = queue_soon(turns, 8, request.hurries), queue_soon(before, 8, request.hurries)
 for _, lock in ipairs(locks) do
   local queue, letter, why = queue_of(lock.key), letter_of(lock), nil
   if reply[1] == 1 then

@@ -26,12 +26,12 @@ for at = 0, permits - 1 do
   if not whose and string.sub(passed, at + 1, at + 1) ~= '1' then free = free + 1 end
 end
 local queue = queue_of(name)
-local exists, queued, marked, place, before, place_us, queue_ms = nil, nil, false, nil, 0, nil, nil
+local exists, queued, marked, place, before, place_us, queue_ms, hurries = nil, nil, false, nil, 0, nil, nil, false
 exists, why = queue_exists(queue)
 if why then return why end
 if exists then
-  place_us, queue_ms = queue_clock(us)
-  queue_tidy(queue, waiter, queue_ms, notice_channel(name))
+  place_us, queue_ms, hurries = queue_clock(us)
+  hurries = queue_tidy(queue, waiter, queue_ms, notice_channel(name)) or hurries
   queue_unmark_slots(queue, is_free)
   queued, marked = queue_place(queue, 'w', waiter)
   place = queued or queue_since(place_us, tonumber(waited_us))
@@ -47,11 +47,12 @@ if reply[1] == 1 then
   if queued then queue_mark_slot(queue, waiter, queued, least_ms > 0 and queue_ms + least_ms, reply[4]) end
   return reply
 end
---@ from queue: queue_first, queue_stay, queue_life
+--@ from queue: queue_first, queue_stay, queue_life, queue_soon
 if waits and free > 0 then
   local first, left = queue_first(queue, place, queue_ms, false)
-  reply[1], reply[2] = 'quorlock:waits:' .. first, left
+  reply[1], reply[2] = 'quorlock:waits:' .. first, queue_soon(left, 900, hurries)
 end
+before = queue_soon(before, 8, hurries)
 if least_ms > 0 then
   if not place_us then place_us, queue_ms = queue_clock(us) end
   place = place or queue_since(place_us, tonumber(waited_us))

@@ -11,7 +11,7 @@ n, least_ms = tonumber(n), tonumber(least_ms)
 --@ from shared: shared_locks, shared_state, settle_readers
 local locks, request = shared_locks(KEYS, n, modes)
 if not locks then return request end
---@ from queue: queue_exists, queue_before, queue_life, queue_stay, queue_remove
+--@ from queue: queue_exists, queue_before, queue_life, queue_stay, queue_remove, queue_soon
 --@ from intents: intents_of, see_intents, waits_before
 --@ from string: notice_channel
 request.waiter, request.waited_us, request.waits = waiter, tonumber(waited_us), waits_before
@@ -24,7 +24,7 @@ local function remember(lock)
   if not place and (kept_out or request.mixed and not lock.shared) then place = request.since end
   if not place then return nil end
   local writers, readers = queue_before(intents, place, false)
-  local before = lock.shared and readers or writers
+  local before = queue_soon(lock.shared and readers or writers, 8, request.hurries)
   ahead = math.max(ahead, before)
   return queue_stay(intents, lock.letter, waiter, place, request.life_ms + queue_life(least_ms, before))
 end

@@ -45,9 +45,10 @@ local function turn_left(key, real_us)
   return waiting ~= 0 and math.max(tonumber(till) - life_ms, 0) or 0
 end
 
--- read_queue_clock - let the request have the clock of the queues, once: place_us and life_ms. Rule 9.8.
+-- read_queue_clock - let the request have the clock of the queues, once: place_us, life_ms and whether it hurries, see
+-- queue_soon(). Rule 9.8.
 local function read_queue_clock(request)
-  if not request.place_us then request.place_us, request.life_ms = queue_clock(request.us) end
+  if not request.place_us then request.place_us, request.life_ms, request.hurries = queue_clock(request.us) end
 end
 
 -- see_intents - find out since when the request waits, once, and only if anybody waits for one of its keys, or even if
@@ -64,7 +65,7 @@ local function see_intents(request, even_if_none)
   request.mixed = string.find(modes, 's', 1, true) and string.find(modes, 'x', 1, true)
   for _, lock in ipairs(request.locks) do
     local intents, waiter = intents_of(lock.key), request.waiter
-    queue_tidy(intents, waiter, life_ms, notice_channel(lock.key))
+    request.hurries = queue_tidy(intents, waiter, life_ms, notice_channel(lock.key)) or request.hurries
     lock.letter = lock.shared and 'r' or request.mixed and 'm' or 'w'
     local place = waiter ~= '' and queue_place(intents, lock.letter, waiter)
     lock.place = place

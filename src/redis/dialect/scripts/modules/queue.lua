@@ -16,28 +16,33 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
--- queue_clock - return the clock of the queues, in us for places and in ms for expiries. quorlock:clock keeps it for
--- all keys with the same prefix: 'REAL PLACE LIFE', each in us. REAL is the server's clock when the others were
--- made. Neither of them ever goes back, so a step of the server's clock changes no order. LIFE goes forward by 0.9 s
--- at most from one request to the next: after a step forward each client that is alive asks again before it is
--- forgotten, and a dead one is forgotten after two requests of others. With reads_only the clock is not stored, and
--- both go forward by all that has passed. Rule 9.8.
+-- queue_clock - return the clock of the queues, in us for places and in ms for expiries, and whether clients shall ask
+-- again soon. quorlock:clock keeps it for all keys with the same prefix: 'QUIET REAL PLACE LIFE', each in us. REAL is the
+-- server's clock when PLACE and LIFE were made. Neither of them ever goes back, so a step of the server's clock changes no
+-- order. LIFE goes forward by 0.9 s at most from one request to the next: after a step forward each client that is alive
+-- asks again before it is forgotten, and a dead one is forgotten after two requests of others. QUIET is when it lost
+-- time by that. If that was in the last 5 s, most of those that are remembered may be dead, and are forgotten in time only
+-- if the others ask; so it goes on while they ask seldom. With reads_only the clock is not stored, and both go forward by all that has passed. Rule 9.8.
 local function queue_clock(real_us, reads_only)
   local place, life, most = real_us, real_us, 4000000000000000 -- us: below 2^52, with room for waits
-  local clock = name_for_all('quorlock:clock')
+  local quiet, clock = place, name_for_all('quorlock:clock')
   local kept = redis.pcall('GET', clock)
-  local last, last_place, last_life
-  if type(kept) == 'string' then last, last_place, last_life = string.match(kept, '^(%d+) (%d+) (%d+)$') end
+  local last_quiet, last, last_place, last_life
+  if type(kept) == 'string' then
+    last_quiet, last, last_place, last_life = string.match(kept, '^(%d+) (%d+) (%d+) (%d+)$')
+  end
   if last then
     local passed = math.max(real_us - tonumber(last), 1)
     place = math.min(tonumber(last_place) + passed, most)
+    quiet = tonumber(last_quiet)
+    if passed > (place - quiet < 5000000 and 450000 or 900000) then quiet = place end
     if not reads_only then passed = math.min(passed, 900000) end
     life = math.min(tonumber(last_life) + passed, most)
   end
   if not reads_only then
-    redis.pcall('SET', clock, string.format('%.0f %.0f %.0f', real_us, place, life), 'PX', '1200000')
+    redis.pcall('SET', clock, string.format('%.0f %.0f %.0f %.0f', quiet, real_us, place, life), 'PX', '1200000')
   end
-  return place, math.floor(life / 1000)
+  return place, math.floor(life / 1000), place - quiet < 5000000
 end
 
 -- queue_of - return the queue of a fair lock at the key.
@@ -96,7 +101,7 @@ end
 
 -- queue_tidy - forget clients whose time is over, a few at each request, and notify those behind. The first writer and
 -- the first reader have 2 s from now on, unless they ask: a client that died far behind must not be waited for longer.
--- Rule 9.4.
+-- Return whether there may be more to forget. Rule 9.4.
 local function queue_tidy(queue, name, life_ms, channel)
   local over = redis.pcall('ZRANGEBYSCORE', queue, '0', whole(life_ms), 'LIMIT', '0', '16')
   for _, member in ipairs(over) do
@@ -120,6 +125,13 @@ local function queue_tidy(queue, name, life_ms, channel)
       end
     end
   end
+  return #over == 16
+end
+
+-- queue_soon - return the number, but no more than that where the client shall ask again soon: because the clock says so,
+-- or because there are more to forget. Rule 9.4.
+local function queue_soon(number, most, hurries)
+  return hurries and math.min(number, most) or number
 end
 
 -- queue_before - return how many writers and how many readers came before that place, with those that have this node's
