@@ -55,7 +55,7 @@ LIMITS = [
 # In them is a share of the blocks for claims, of 2 KB each: the client keeps 1,024 of them, and as many may still be in
 # use, which makes 83 bytes of each of these locks.
 HELD = 50_000
-MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 366, "blocks_per_lock": 2.1, "bytes_per_lock": 450}
+MEMORY = {"blocks_per_idle": 2.01, "bytes_per_idle": 374, "blocks_per_lock": 2.1, "bytes_per_lock": 450}
 INSTRUCTIONS_MAX = 32000  # a lock, 16 at a time
 
 

@@ -86,6 +86,7 @@ EXAMINE_TEST(all_that_a_server_tells_is_taken)
         ASK("INFO clients", CLIENTS),
         ASK("CONFIG GET appendfsync", "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n"),
         ASK("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$2\r\n60\r\n"),
+        ASK("ACL WHOAMI", "$4\r\njobs\r\n"),
         ASK("INFO stats", "$30\r\ntotal_net_repl_input_bytes:0\r\n\r\n"),
         ASK("INFO commandstats", "$5\r\ncmd:1\r\n"),
         ASK("GET quorlock:guard", "$-1\r\n"),
@@ -124,6 +125,7 @@ EXAMINE_TEST(all_that_a_server_tells_is_taken)
     assert_int_equal(f->facts.clients, 7);
     assert_string_equal(f->facts.appendfsync, "always");
     assert_string_equal(f->facts.idle_s, "60");
+    assert_string_equal(f->facts.user, "jobs");
     assert_true(f->facts.no_input && f->facts.counts_all);
     assert_int_equal(f->facts.guard.state, EXAMINE_GUARD_NONE);
     assert_int_equal(f->facts.refused_rights, 1u << EXAMINE_PEXPIRE);
@@ -144,10 +146,10 @@ EXAMINE_TEST(what_is_no_server_of_ours_is_named)
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct fake_step script[8 + 2 * 29 + 4] = {TIMES};
+        struct fake_step script[8 + 2 * 30 + 4] = {TIMES};
         size_t n = 8;
 
-        for (size_t k = 0; k < 29; k++) {
+        for (size_t k = 0; k < 30; k++) {
             script[n++] = (struct fake_step)EXPECT("");
             script[n++] = (struct fake_step)SEND(k == 0 ? rows[i].info : ":0\r\n");
         }
