@@ -4,6 +4,7 @@
 Whoever takes the events must not wait for another thread. So threads agree by steps of the interpreter that are atomic.
 """
 import asyncio
+import functools
 import itertools
 from typing import Any, Callable, Dict, List, Optional
 
@@ -119,7 +120,9 @@ class Acquire:
         except IndexError:
             return
         gone = self._gone
-        told: Callable[[], object] = nothing if gone is None else lambda: tell(gone)
+        told: Callable[[], object] = nothing
+        if gone is not None:
+            told = functools.partial(tell, gone)
         if self.status == OK:
             self._lock._release_quietly(told)
         else:
