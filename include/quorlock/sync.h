@@ -17,9 +17,9 @@
  *   closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In both cases functions
  *   that return no status return 0. To free, close or shut down NULL does nothing.
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
- *   valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_credentials, statistics,
- *   metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function `credentials` calls
- *   quorlock_credentials_set or _refuse only.
+ *   valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_on_lost, set_credentials,
+ *   statistics, metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function
+ *   `credentials` calls quorlock_credentials_set or _refuse only.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
  *   callback.
