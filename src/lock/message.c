@@ -188,14 +188,15 @@ static bool fails_like(const struct quorlock_vote *vote, const struct quorlock_v
            other->outcome != QUORLOCK_VOTE_GRANTED && strcmp(vote->error, other->error) == 0;
 }
 
-/* Nodes with the same error share one mention of it. */
-static void add_failures(struct text *text, const struct quorlock_result *result)
+/* Nodes with the same error share one mention of it. is_decided: those that have not answered do not matter. */
+static void add_failures(struct text *text, const struct quorlock_result *result, bool is_decided)
 {
     const struct quorlock_vote *const *votes = result->votes;
 
     for (size_t i = 0; i < result->n_votes; i++) {
         size_t first = 0;
 
+        if (is_decided && votes[i]->outcome == QUORLOCK_VOTE_PENDING) continue;
         while (first < i && !fails_like(votes[first], votes[i])) first++;
         if (first < i || !fails_like(votes[i], votes[i])) continue;
         PUT(text, "; ");
@@ -418,7 +419,7 @@ void message_released(const struct claim *claim, const struct core_completion *c
     }
     add_kept(&text, claim, completion);
     if (completion->expired) message_add(&text, "; it had expired or was lost before");
-    if (completion->status != CORE_OK) add_failures(&text, result);
+    if (completion->status != CORE_OK) add_failures(&text, result, false);
 }
 
 static void add_too_few(struct text *text, const struct claim *claim, const struct quorlock_result *result)
@@ -435,7 +436,10 @@ static void message_add_lost(struct text *text, const struct claim *claim, const
     const char *holder = main_holder(result, &on);
 
     message_add(text, "%s: \"%s\"", quorlock_status_text(QUORLOCK_ERR_LOST), keylist_name(claim->keylist));
-    if (claim->granted) return;
+    if (claim->granted) {
+        if (core_loss(claim->core) != CORE_LOSS_NONE) message_add(text, ": %s", message_loss(core_loss(claim->core)));
+        return;
+    }
     for (size_t i = 0; i < result->n_votes; i++) missing += result->votes[i]->outcome == QUORLOCK_VOTE_MISSING;
     message_add(text, ": its token is gone from %zu of %zu nodes", missing + result->refused, result->n_votes);
     if (holder != NULL) message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
@@ -469,7 +473,7 @@ void message_verdict(const struct claim *claim, int status, const struct quorloc
         break;
     default: message_add(&text, "%s: \"%s\"", quorlock_status_text(status), keylist_name(claim->keylist)); break;
     }
-    add_failures(&text, result);
+    add_failures(&text, result, status == QUORLOCK_OK || status == QUORLOCK_ERR_LOST);
 }
 
 static uint64_t mix(uint64_t hash, const char *text)
@@ -579,7 +583,7 @@ static void log_renewal(struct claim *claim, uint32_t log, const struct quorlock
                     result->granted, result->n_votes, valid_ms);
     }
     if ((log & (CORE_LOG_RENEW_FAILED | CORE_LOG_DEGRADED)) == 0) return;
-    add_failures(&text, result);
+    add_failures(&text, result, false);
     add_other_owner(&text, result);
     if ((log & CORE_LOG_RENEW_FAILED) != 0 && is_new_failure(claim, log, result)) {
         runtime_log(runtime, QUORLOCK_LOG_WARN, "renewal of \"%s\" reached %u of %zu nodes; valid %llu ms more%s", name,

@@ -160,6 +160,18 @@ CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
 }
 
+CLIENT_TEST(an_extend_that_finds_the_lock_gone_says_so)
+{
+    struct hold hold = {0};
+    struct seen seen;
+
+    hold_key(&hold, LEASE(LONG_LEASE_MS));
+    for (uint32_t i = 0; i < 2; i++) server_do(SERVER(i), "DEL key");
+    assert_status(fixture_extend(hold.lock, LONG_LEASE_MS, &seen), QUORLOCK_ERR_LOST);
+    assert_contains(seen.text, "the lock was lost: \"key\": the key is gone from so many nodes");
+    assert_null(strstr(seen.text, "no answer yet"));
+}
+
 CLIENT_TEST(the_log_names_another_owner_on_a_node)
 {
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));

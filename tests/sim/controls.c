@@ -47,7 +47,7 @@ struct control {
 };
 
 /* Rule 1.7 is coded twice. Its controls break the node, which ends all requests with their connection. A core without
- * the rule is noticed by unit.test_core_acquire only, because the node lets no older reply through. */
+ * the rule is noticed by unit tests of the core only, because the node lets no older reply through. */
 static const struct control controls[] = {
     {"same-token", "1.1", {"same-token"}, BIAS_LATE_EXECUTION, I1_EXCLUSION, 1, 6000},
     {"no-second-check", "1.5", {"no-second-check"}, BIAS_LATE_CLIENT, I1_EXCLUSION, 1, 2000},

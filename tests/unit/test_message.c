@@ -162,6 +162,9 @@ TEST(verdicts)
          {{REFUSED, B, 60, NULL}, {.outcome = PENDING}, {.outcome = PENDING}},
          "the wait ended without a result; in the last attempt too few nodes can vote on \"key\": 1 of 3 did, 2 "
          "needed"},
+        {QUORLOCK_OK,
+         {{.outcome = GRANTED}, {.outcome = GRANTED}, {PENDING, NULL, -2, "no answer yet"}},
+         "granted \"key\" by 2 of 3 nodes"},
         {QUORLOCK_ERR_LOST,
          {{.outcome = MISSING}, {REFUSED, B, 60, NULL}, {.outcome = GRANTED}},
          "the lock was lost: \"key\": its token is gone from 2 of 3 nodes; held by bbbbbbbb on 1"},
