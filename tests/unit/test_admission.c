@@ -111,7 +111,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void stop(struct scene *f)
+static void scene_end(struct scene *f)
 {
     struct node_fixture *node = f->node;
 
@@ -125,7 +125,7 @@ static void stop(struct scene *f)
 
 static int teardown(void **state)
 {
-    stop(*state);
+    scene_end(*state);
     *state = scene.node;
     return node_fixture_teardown(state);
 }
@@ -151,7 +151,7 @@ static void begin(struct scene *f, bool ready)
     static const struct fake_step script[] = {SHAKE, EXPECT("SET"), END};
     struct node_fixture *node = f->node;
 
-    stop(f);
+    scene_end(f);
     node_fixture_open(node);
     node->config.link.now_us = node_clock_us;
     fake_play(node->server, script);
