@@ -15,23 +15,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import chaos_case
+
 HERE = Path(__file__).resolve().parent
-CLUSTER = HERE.parents[1] / "cluster"
+CLUSTER = chaos_case.ROOT / "cluster"
 NO_LOCK = f"no-lock={sys.executable} {HERE / 'no_lock.py'}"
-BIN = None
 
 
 def compare(*words, env=None):
-    return subprocess.run([str(CLUSTER / "chaos"), "compare", "--bin", str(BIN), *words], capture_output=True,
-                          text=True, timeout=150, check=False, env=env)
-
-
-class Alone(unittest.TestCase):
-    def test_a_client_of_others_without_a_build(self):
-        done = compare("--bin", "/nonexistent", "--client", NO_LOCK, "--only", "no-lock", "--faults", "kill-client", "--seconds",
-                       "3", "--seed", "5")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"no-lock +\d")
+    return chaos_case.chaos(*words, verb=["compare"], limit_s=150, env=env)
 
 
 class Compared(unittest.TestCase):
@@ -118,6 +110,12 @@ class Compared(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
+    def test_a_client_of_others_without_a_build(self):
+        done = compare("--bin", "/nonexistent", "--client", NO_LOCK, "--only", "no-lock", "--faults", "kill-client", "--seconds",
+                       "3", "--seed", "5")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"no-lock +\d")
+
     def test_a_client_without_its_runtime_is_left_out(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("python3", os.environ.get("REDIS_SERVER", "redis-server"), "env"):
@@ -153,8 +151,4 @@ class Alone(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "chaos_client").exists():
-        print(f"usage: {sys.argv[0]} BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
-        sys.exit(64)
-    BIN = Path(sys.argv[1]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    chaos_case.main()

@@ -4,22 +4,16 @@
 
 usage: tests/chaos/test_faults.py BUILD_BIN [TEST...]
 """
-import concurrent.futures
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CHAOS = ROOT / "cluster" / "chaos"
+import chaos_case
 
-BIN = None
 SEEDS = range(40)
-AT_ONCE = 5  # runs side by side
 # Of each run: the kind of fault, what its plan must say of it, what must have been counted, and more options.
 RUNS = {
     "fsync-stall": ("fsync-stall", "", ["fsyncs stalled"]),
@@ -47,18 +41,16 @@ RUNS = {
 
 
 def chaos(*words, env=None):
-    return subprocess.run([str(CHAOS), "--bin", str(BIN), *words], capture_output=True, text=True, timeout=120,
-                          check=False, env=os.environ | (env or {}))
+    return chaos_case.chaos(*words, limit_s=120, env=os.environ | (env or {}))
 
 
-class Runs(unittest.TestCase):
+class Runs(chaos_case.Runs):
+    at_once = 5
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
-        cls.addClassCleanup(pool.shutdown)
-        cls.runs = {name: pool.submit(cls.run_one, name) for name in RUNS}
+        super().setUpClass()
+        cls.runs = {name: cls.pool.submit(cls.run_one, name) for name in RUNS}
 
     @classmethod
     def run_one(cls, name):
@@ -173,8 +165,4 @@ class NothingHit(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "chaos_client").exists():
-        print(f"usage: {sys.argv[0]} BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
-        sys.exit(64)
-    BIN = Path(sys.argv[1]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    chaos_case.main()

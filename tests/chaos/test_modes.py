@@ -4,22 +4,16 @@
 
 usage: tests/chaos/test_modes.py BUILD_BIN [TEST...]
 """
-import concurrent.futures
 import json
 import os
-import shutil
 import subprocess
-import sys
-import tempfile
-import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CHAOS, CHECK = ROOT / "cluster" / "chaos", ROOT / "cluster" / "check"
+import chaos_case
+
+CHECK = chaos_case.ROOT / "cluster" / "check"
 LIMIT_S = 200
-AT_ONCE = 3  # runs side by side
 PERMITS = 3
-BIN = None
 DIVIDED = ("--faults", "divide,split,cut", "--nodes", "4", "--clients", "6", "--users", "2", "--keys", "1", "--seconds", "10",
            "--seed", "3")
 # What half a quorum leads to.
@@ -27,8 +21,7 @@ BROKEN = {"permits": "slot-overlap", "shared": "shared-overlap", "election": "le
 
 
 def chaos(*words, rule=None):
-    return subprocess.run([str(CHAOS), "--bin", str(BIN), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=LIMIT_S, check=False, env=os.environ | ({"QUORLOCK_CHAOS_BREAK": rule} if rule else {}))
+    return chaos_case.chaos(*words, limit_s=LIMIT_S, env=os.environ | ({"QUORLOCK_CHAOS_BREAK": rule} if rule else {}))
 
 
 def judged(path):
@@ -37,25 +30,24 @@ def judged(path):
 
 
 def why_not_broken():
-    if not (BIN / "chaos_client_controls").exists():
+    if not (chaos_case.BIN / "chaos_client_controls").exists():
         return "chaos_client_controls is not built"
     if not chaos("--plan", *DIVIDED, "--faults", "divide").stdout:
         return "no packet filter to divide the network with"
     return None
 
 
-class Modes(unittest.TestCase):
+class Modes(chaos_case.Runs):
+    at_once = 3
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
-        cls.addClassCleanup(pool.shutdown)
-        cls.mixed = pool.submit(chaos, "--mode", "mixed", "--permits", str(PERMITS), "--keys", "1", "--users", "8", "--seconds", "20",
+        super().setUpClass()
+        cls.mixed = cls.pool.submit(chaos, "--mode", "mixed", "--permits", str(PERMITS), "--keys", "1", "--users", "8", "--seconds", "20",
                                 "--seed", "21", "--history", f"{cls.folder}/mixed", "--report", f"{cls.folder}/mixed.html")
         cls.skipped = why_not_broken()
         cls.broken = {} if cls.skipped else {
-            mode: pool.submit(chaos, "--mode", mode, *DIVIDED, "--history", f"{cls.folder}/{mode}", rule="half-quorum")
+            mode: cls.pool.submit(chaos, "--mode", mode, *DIVIDED, "--history", f"{cls.folder}/{mode}", rule="half-quorum")
             for mode in BROKEN}
 
     def test_all_modes_in_one_run(self):
@@ -101,14 +93,5 @@ class Modes(unittest.TestCase):
             self.assertIn(text, run.stderr)
 
 
-def main():
-    global BIN
-    if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "chaos_client").exists():
-        print(f"usage: {sys.argv[0]} BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
-        return 64
-    BIN = Path(sys.argv[1]).resolve()
-    return not unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2, exit=False).result.wasSuccessful()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    chaos_case.main(verbosity=2)

@@ -4,7 +4,6 @@
 
 usage: tests/chaos/test_power.py BUILD_BIN [TEST...]
 """
-import concurrent.futures
 import json
 import os
 import re
@@ -18,10 +17,11 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CHAOS, CHECK, FLAWED = ROOT / "cluster" / "chaos", ROOT / "cluster" / "check", ROOT / "cluster" / "examples" / "flawed.py"
+import chaos_case
+
+CHECK, FLAWED = chaos_case.ROOT / "cluster" / "check", chaos_case.ROOT / "cluster" / "examples" / "flawed.py"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "cluster" / "chaos.d"))
+sys.path.insert(0, str(chaos_case.ROOT / "cluster" / "chaos.d"))
 
 import known  # noqa: E402
 import power  # noqa: E402
@@ -32,8 +32,6 @@ from aims import Moment  # noqa: E402
 from system import now_us  # noqa: E402
 from usage import EX_USAGE  # noqa: E402
 
-BIN = None
-AT_ONCE = 3
 LIMIT_S = 240
 # A run ends at its first violation. How soon the right moment comes is up to the machine.
 UNTIL_FOUND = ("--until-broken", "--seconds", "120", "--seed", "7")
@@ -52,31 +50,24 @@ RUNS = {
 }
 
 
-def chaos(*words):
-    return subprocess.run([str(CHAOS), "--bin", str(BIN), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=LIMIT_S, check=False)
-
-
-def chaos_power(*words):
-    return subprocess.run([str(CHAOS), "power", "--bin", str(BIN), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=LIMIT_S, check=False)
+def chaos(*words, verb=()):
+    return chaos_case.chaos(*words, verb=verb, limit_s=LIMIT_S)
 
 
 def flawed(*words):
     return shlex.join([sys.executable, str(FLAWED), *words])
 
 
-class Mistakes(unittest.TestCase):
+class Mistakes(chaos_case.Runs):
+    at_once = 3
+
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
-        cls.addClassCleanup(pool.shutdown)
-        cls.good = pool.submit(chaos, "--client", flawed(), "--faults", "aimed", "--seconds", "20", "--seed", "7", "--history",
+        super().setUpClass()
+        cls.good = cls.pool.submit(chaos, "--client", flawed(), "--faults", "aimed", "--seconds", "20", "--seed", "7", "--history",
                                f"{cls.folder}/good")
-        cls.ours = pool.submit(chaos, "--faults", "aimed", "--hold-ms", "10-1500", "--seconds", "20", "--seed", "7")
-        cls.runs = {mistake: pool.submit(chaos, "--client", flawed(mistake), "--faults", faults, *UNTIL_FOUND, "--history",
+        cls.ours = cls.pool.submit(chaos, "--faults", "aimed", "--hold-ms", "10-1500", "--seconds", "20", "--seed", "7")
+        cls.runs = {mistake: cls.pool.submit(chaos, "--client", flawed(mistake), "--faults", faults, *UNTIL_FOUND, "--history",
                                          f"{cls.folder}/{mistake}") for mistake, (faults, _) in RUNS.items()}
 
     def judged(self, name):
@@ -143,13 +134,13 @@ class Mistakes(unittest.TestCase):
 
 class Measured(unittest.TestCase):
     def test_a_table_of_one_run(self):
-        done = chaos_power("--only", "half-quorum", "--seeds", "1", "--seconds", "60")
+        done = chaos("--only", "half-quorum", "--seeds", "1", "--seconds", "60", verb=["power"])
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)^half-quorum        seed 1    ([\d.]+ s|held)$")
         self.assertRegex(done.stdout, r"(?m)^\| a lock by half of the nodes \| (100|0) % \| (100|0) % \| (100|0) % \|")
 
     def test_wrong_usage(self):
-        done = chaos_power("--only", "none")
+        done = chaos("--only", "none", verb=["power"])
         self.assertEqual((done.returncode, done.stdout), (EX_USAGE, ""))
         self.assertIn("'none' is no mistake; choose from no-renewal, ", done.stderr)
 
@@ -160,7 +151,7 @@ class Kept(unittest.TestCase):
         self.assertLessEqual(known.enough_seconds(), 60)
 
     def test_the_page_shows_the_kept_times(self):
-        text = (ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
+        text = (chaos_case.ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
         shown = re.findall(r"(?m)^\| a lock .* \| (\d+) % \| (\d+) % \| (\d+) % \|", text)
         kept = [tuple(str(known.share(known.FOUND_S[mistake], seconds)) for seconds in (10, 30, 60)) for mistake in known.LOCKS]
         self.assertEqual(shown, kept)
@@ -242,8 +233,4 @@ class Held(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "chaos_client").exists():
-        print(f"usage: {sys.argv[0]} BUILD_BIN [TEST...], the folder of chaos_client", file=sys.stderr)
-        sys.exit(64)
-    BIN = Path(sys.argv[1]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    chaos_case.main()
