@@ -254,6 +254,16 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on)
     return holder;
 }
 
+/* add_main_holder - add that owner, if there is one. */
+static const char *add_main_holder(struct text *text, const struct quorlock_result *result, size_t *on)
+{
+    const char *holder = main_holder(result, on);
+    char owner[OWNER_SIZE];
+
+    if (holder != NULL) message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), *on);
+    return holder;
+}
+
 /* How many nodes the holders have, by the latest answer of each node: a waiter asks only one node now and then. */
 struct taken {
     size_t nodes;        /* so many have a holder */
@@ -401,15 +411,12 @@ void message_released(const struct claim *claim, const struct core_completion *c
                       const struct quorlock_result *result, char *ret, size_t size)
 {
     struct text text = {.at = ret, .left = size};
-    char owner[OWNER_SIZE];
-    size_t on;
-    const char *holder = main_holder(result, &on);
-    size_t pending = 0;
+    size_t pending = 0, on;
 
     for (size_t i = 0; i < result->n_votes; i++) pending += result->votes[i]->outcome == QUORLOCK_VOTE_PENDING;
     ret[0] = '\0';
     put_on_nodes(&text, "released", keylist_name(claim->keylist), "on", result);
-    if (holder != NULL) message_add(&text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+    (void)add_main_holder(&text, result, &on);
     if (result->refused > on) message_add(&text, "; not there any more on %zu", result->refused - on);
     /* A quorum has answered: the others are not waited for. */
     if (pending > 0 && completion->status == CORE_OK && !completion->expired) {
@@ -431,9 +438,7 @@ static void add_too_few(struct text *text, const struct claim *claim, const stru
 /* An adoption failed; or a hold was lost. */
 static void message_add_lost(struct text *text, const struct claim *claim, const struct quorlock_result *result)
 {
-    char owner[OWNER_SIZE];
     size_t missing = 0, on;
-    const char *holder = main_holder(result, &on);
 
     message_add(text, "%s: \"%s\"", quorlock_status_text(QUORLOCK_ERR_LOST), keylist_name(claim->keylist));
     if (claim->granted) {
@@ -442,7 +447,7 @@ static void message_add_lost(struct text *text, const struct claim *claim, const
     }
     for (size_t i = 0; i < result->n_votes; i++) missing += result->votes[i]->outcome == QUORLOCK_VOTE_MISSING;
     message_add(text, ": its token is gone from %zu of %zu nodes", missing + result->refused, result->n_votes);
-    if (holder != NULL) message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
+    (void)add_main_holder(text, result, &on);
 }
 
 void message_verdict(const struct claim *claim, int status, const struct quorlock_result *result, char *ret,
@@ -559,12 +564,10 @@ static void log_degraded(struct claim *claim, const struct quorlock_result *resu
 static void add_other_owner(struct text *text, const struct quorlock_result *result)
 {
     int64_t left_ms[QUORLOCK_NODES_MAX];
-    char owner[OWNER_SIZE];
     size_t n, on;
-    const char *holder = main_holder(result, &on);
+    const char *holder = add_main_holder(text, result, &on);
 
     if (holder == NULL) return;
-    message_add(text, "; held by %s on %zu", message_owner(owner, sizeof(owner), holder), on);
     n = message_leases(result, holder, left_ms);
     if (left_ms[n - 1] == INT64_MAX) PUT(text, ", no expiry");
 }
