@@ -196,7 +196,7 @@ class Lock(Handle):
 
         timeout: wait so many seconds instead; -1: no limit. blocking=False: try once. With one of these it returns False where
         it would raise Held or TimedOut, as the locks of the module threading. Ctrl-C ends the wait."""
-        wait_ms = None if blocking and timeout is None else wait_of(blocking, timeout)
+        wait_ms = wait_of(blocking, timeout)
         try:
             if hub() is None:
                 self._acquire(wait_ms)
@@ -307,7 +307,7 @@ class Lock(Handle):
 
     async def acquire_async(self, blocking: bool = True, timeout: Optional[float] = None) -> bool:
         """Do as acquire(), for asyncio. If the task is canceled, so is the wait."""
-        wait_ms = None if blocking and timeout is None else wait_of(blocking, timeout)
+        wait_ms = wait_of(blocking, timeout)
         loop = asyncio.get_running_loop()
         self._make_in_child()
         self._set_wait(wait_ms)

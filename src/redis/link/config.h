@@ -23,6 +23,7 @@ struct link_config {
     const char *client_name; /* for CLIENT SETNAME, or NULL */
     uint32_t timeout_ms;     /* for an answer, once the link is OPEN */
     uint32_t connect_ms;     /* for one try, from the lookup of the name to OPEN */
+    uint32_t idle_ms;        /* of silence before a subscriber sends a PING; 0: a minute */
     uint32_t reconnect_min_ms, reconnect_max_ms;
     uint64_t (*now_us)(void *arg); /* the client's clock */
     /* Called when bytes have come, and when they were handled; in between now_us() may return the same time. May be
@@ -32,7 +33,6 @@ struct link_config {
     /* Called right before each login; may change the login in the uri. False: do not log in now, for the reason in
      * `why`. May be NULL. */
     bool (*login)(void *arg, const struct uri *, char *why, size_t size);
-    uint32_t idle_ms;           /* of silence before a subscriber sends a PING; 0: a minute */
     void *arg;                  /* for these four functions */
     struct link_counts *counts; /* must live as long as the link; may be NULL */
     /* Set by node, subscriber and examine: */

@@ -2,10 +2,10 @@
 /*
  * handshake.h - the first commands on a new connection, and the checks of their replies
  *
- * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, HELLO and CLIENT TRACKING leave in one write, together with what the owner
- * appends (node_guard.c: the question about the guard), so a handshake takes one round trip. The replies are checked in
- * order. The first bad one ends the handshake, with a reason that names the remedy. Subscribers and examinations ask
- * less.
+ * AUTH, SELECT, CLIENT SETNAME, INFO, EVAL, HELLO and CLIENT TRACKING, and ACL WHOAMI where a certificate may tell who
+ * we are, leave in one write, together with what the owner appends (node_guard.c: the question about the guard), so a
+ * handshake takes one round trip. The replies are checked in order. The first bad one ends the handshake, with a reason
+ * that names the remedy. Subscribers and examinations ask less.
  */
 #pragma once
 

@@ -17,12 +17,13 @@ local function whole(number)
 end
 
 -- queue_clock - return the clock of the queues, in us for places and in ms for expiries, and whether clients shall ask
--- again soon. quorlock:clock keeps it for all keys with the same prefix: 'QUIET REAL PLACE LIFE', each in us. REAL is the
--- server's clock when PLACE and LIFE were made. Neither of them ever goes back, so a step of the server's clock changes no
--- order. LIFE goes forward by 0.9 s at most from one request to the next: after a step forward each client that is alive
--- asks again before it is forgotten, and a dead one is forgotten after two requests of others. QUIET is when it lost
--- time by that. If that was in the last 5 s, most of those that are remembered may be dead, and are forgotten in time only
--- if the others ask; so it goes on while they ask seldom. With reads_only the clock is not stored, and both go forward by all that has passed. Rule 9.8.
+-- again soon. quorlock:clock keeps it for all keys with the same prefix: 'QUIET REAL PLACE LIFE', each in us. REAL is
+-- the server's clock when PLACE and LIFE were made. Neither of them ever goes back, so a step of the server's clock
+-- changes no order. LIFE goes forward by 0.9 s at most from one request to the next: after a step forward each client
+-- that is alive asks again before it is forgotten, and a dead one is forgotten after two requests of others. QUIET is
+-- when LIFE lost time by that. If it was in the last 5 s, most of those that are remembered may be dead, and are
+-- forgotten in time only if the others ask; so it goes on while they ask seldom. With reads_only the clock is not
+-- stored, and both go forward by all that has passed. Rule 9.8.
 local function queue_clock(real_us, reads_only)
   local place, life, most = real_us, real_us, 4000000000000000 -- us: below 2^52, with room for waits
   local quiet, clock = place, name_for_all('quorlock:clock')
