@@ -92,7 +92,31 @@ def build(python, source, folder):
     with open(glob.glob(os.path.join(folder, "installed", "*.dist-info", "METADATA"))[0], encoding="utf-8") as metadata:
         check(re.search(r"^License(-Expression)?: BSD-3-Clause$", metadata.read(), re.M), "the license is not named")
     with open(glob.glob(os.path.join(folder, "installed", "*.dist-info", "entry_points.txt"))[0], encoding="utf-8") as points:
-        check(points.read().strip() == "[pytest11]\nquorlock.testing = quorlock.testing", "pytest does not find its plugin")
+        check(points.read().strip() == "[pytest11]\nquorlock.testing = quorlock_pytest", "pytest does not find its plugin")
+
+
+TESTS = """
+def test_without_a_lock(): pass
+def test_with_a_lock(quorlock_client): pass
+"""
+
+
+def check_plugin(library, folder):
+    """pytest finds the plugin, and starts also where the library does not load; a test that needs it hears why."""
+    python = next((python for python in PYTHONS if os.access(python, os.X_OK) and run(python, "-c", "import pytest").returncode == 0),
+                  None)
+    if python is None:
+        print("SKIPPED: no pytest here, so its plugin is not loaded; scripts/setup installs it")
+        return
+    pathlib.Path(folder, "test_program.py").write_text(TESTS, encoding="utf-8")
+    missing = os.path.join(folder, "libmissing.so")
+    # Without redis-server the second test is skipped.
+    for name, wanted in ((library, "2 passed|1 passed, 1 skipped"), (missing, "1 passed, 1 error"),
+                         (missing, f"quorlock cannot be imported: {missing}")):
+        environment = {**os.environ, "QUORLOCK_LIBRARY": name, "PYTHONPATH": os.path.join(folder, "installed")}
+        found = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py", env=environment, cwd=folder)
+        check(re.search(wanted, found.stdout), found.stdout + found.stderr)
+    print("ok: the plugin of pytest, with and without the library")
 
 
 PROGRAM = """
@@ -232,6 +256,7 @@ def main():
         python = find_python()
         build(python, source, folder)
         use(python, source, folder)
+        check_plugin(library, folder)
         check(not glob.glob(os.path.join(source, "src", "python", "*.egg-info")), "something is left in the tree")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
