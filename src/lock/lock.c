@@ -372,8 +372,7 @@ static int begin_adopt(struct quorlock_lock *lock, const char *text, const struc
     }
     misfit = keylist_misfit(lock->keylist, lock->terms->config.fencing, &token);
     if (misfit != NULL) return handle_fail(lock, QUORLOCK_ERR_INVAL, misfit);
-    memcpy(label, text, label_length);
-    label[label_length] = '\0';
+    (void)snprintf(label, sizeof(label), "%.*s", (int)label_length, text);
     terms = terms_adopt(&all->claims.terms, &all->runtime->alloc, own_terms(lock), label);
     if (terms == NULL) return handle_fail(lock, QUORLOCK_ERR_NOMEM, "");
     handle_agree(lock, terms);

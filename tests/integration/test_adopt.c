@@ -157,6 +157,12 @@ CLIENT_TEST(a_client_adopts_no_token_that_it_holds_or_releases)
     snprintf(token, sizeof(token), "%s", seen.owner);
     assert_status(quorlock_lock_adopt(heir, token, on_result, &after), QUORLOCK_ERR_STATE);
     assert_contains(quorlock_client_error(fixture.client), "holds that token, or is releasing it");
+    /* The lock is quiet: only a record of it is kept. */
+    await_holders("one", token, 3);
+    run_ms(100);
+    assert_status(quorlock_lock_adopt(heir, token, on_result, &after), QUORLOCK_ERR_STATE);
+    assert_status(quorlock_lock_adopt(lock, token, on_result, &after), QUORLOCK_ERR_STATE);
+    assert_contains(quorlock_client_error(fixture.client), "it is held already");
     for (uint32_t i = 0; i < 3; i++) server_freeze(SERVER(i));
     fixture_start_release(lock, &late);
     assert_status(quorlock_lock_adopt(heir, token, on_result, &after), QUORLOCK_ERR_STATE);
@@ -211,6 +217,10 @@ CLIENT_TEST(what_cannot_be_passed_on_is_refused_with_a_reason)
     assert_status(quorlock_lock_adopt(lock, "some text", on_result, &after), QUORLOCK_ERR_INVAL);
     assert_contains(quorlock_client_error(fixture.client), "no owner token");
     assert_status(quorlock_lock_detach(lock, &unused, NULL, NULL), QUORLOCK_ERR_STATE);
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    assert_status(quorlock_lock_detach(lock, NULL, NULL, NULL), QUORLOCK_ERR_INVAL);
+    assert_contains(quorlock_client_error(fixture.client), "ret_token is NULL");
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
 }
 
 REDISSON_TEST(no_lock_of_redisson_is_passed_on)

@@ -152,7 +152,10 @@ CLIENT_TEST(calls_in_the_wrong_state_are_refused)
 {
     struct seen seen, other;
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    const char *key = "key";
 
+    assert_status(quorlock_lock_new(NULL, fixture.client, &key, 1, NULL), QUORLOCK_ERR_INVAL);
+    assert_status(quorlock_lock_cancel(NULL), QUORLOCK_ERR_INVAL);
     assert_status(quorlock_lock_release(lock, on_result, &other), QUORLOCK_ERR_STATE);
     assert_status(quorlock_lock_cancel(lock), QUORLOCK_ERR_STATE);
     fixture_start_acquire(lock, &seen);

@@ -123,6 +123,112 @@ FLAVOUR_TEST(as_much_validity_as_is_asked_for, patient)
     await_free("key");
 }
 
+/* It was enough when the acquire began, and is no more when its callback is due. */
+FLAVOUR_TEST(what_ran_out_before_the_callback_is_renewed, patient)
+{
+    struct seen seen;
+    quorlock_lock *outer = unrenewed_of("me", 4000);
+    quorlock_lock *ended = fixture_lock(
+        fixture.client, "key", LEASE(4000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER, .max_hold_ms = 100));
+    quorlock_lock *inner = fixture_lock(
+        fixture.client, "key", LEASE(4000, .owner = "me", .min_valid_ms = 3000, .renew_ms = QUORLOCK_RENEW_NEVER));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    fixture_start_acquire(inner, &seen);
+    cluster_pause_us(1500000);
+    await_status(&seen, QUORLOCK_OK, "the renewal");
+    assert_true(seen.result.valid_ms >= 3000);
+    quorlock_lock_free(outer);
+    assert_status(fixture_release(inner, &seen), QUORLOCK_OK);
+    await_free("key");
+    /* It may not be renewed. */
+    assert_status(fixture_acquire(ended, &seen), QUORLOCK_OK);
+    run_ms(200);
+    fixture_start_acquire(inner, &seen);
+    cluster_pause_us(1500000);
+    await_status(&seen, QUORLOCK_ERR_STATE, "the refused renewal");
+    assert_contains(seen.text, "max_hold_ms has ended the renewal");
+    assert_int_equal(quorlock_lock_valid_ms(inner), 0);
+    assert_true(quorlock_lock_valid_ms(ended) > 0);
+    quorlock_lock_free(inner);
+    quorlock_lock_free(ended);
+    await_free("key");
+}
+
+/* All but 10 us of what drift leaves: no server answers so soon. */
+FLAVOUR_TEST(more_than_a_renewal_gives, patient)
+{
+    struct seen seen;
+    quorlock_lock *outer = unrenewed_of("me", 10099);
+    quorlock_lock *inner =
+        fixture_lock(fixture.client, "key", LEASE(10099, .owner = "me", .min_valid_ms = 9996, .wait_ms = GENEROUS_MS));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    assert_status(fixture_acquire(inner, &seen), QUORLOCK_ERR_TIMEDOUT);
+    assert_contains(seen.text, "less validity is left than is asked for");
+    assert_true(seen.result.elapsed_ms < GENEROUS_MS / 2);
+    assert_true(quorlock_lock_valid_ms(outer) > 0);
+}
+
+/* What the outermost acquire asked for decides what may nest in it. */
+FLAVOUR_TEST(only_what_suits_the_hold_nests, majority)
+{
+    static const struct {
+        struct quorlock_lock_options outer, inner;
+        int status;
+        const char *text;
+    } rows[] = {
+        {{.shared = QUORLOCK_SHARED_ALL}, {.shared = QUORLOCK_SHARED_ALL}, QUORLOCK_OK, NULL},
+        {{.shared = 0}, {.shared = QUORLOCK_SHARED_ALL}, QUORLOCK_OK, NULL},
+        {{.shared = QUORLOCK_SHARED_ALL}, {.shared = 0}, QUORLOCK_ERR_STATE, "holds it shared"},
+        {{.fencing = 1}, {.fencing = 0}, QUORLOCK_OK, NULL},
+        {{.fencing = 0}, {.fencing = 1}, QUORLOCK_ERR_INVAL, "without a fencing token"},
+        {{.keep_ms = 2000}, {.keep_ms = 1000}, QUORLOCK_OK, NULL},
+        {{.keep_ms = 1000}, {.keep_ms = 2000}, QUORLOCK_ERR_INVAL, "a shorter keep_ms"},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct quorlock_lock_options outer = rows[i].outer, inner = rows[i].inner;
+        quorlock_lock *first, *second;
+        struct seen seen, nested;
+
+        outer.size = inner.size = sizeof(outer);
+        outer.lease_ms = inner.lease_ms = LONG_LEASE_MS;
+        outer.owner = inner.owner = "me";
+        outer.wait_ms = inner.wait_ms = QUORLOCK_TRY_ONCE;
+        first = fixture_lock(fixture.client, "key", &outer);
+        second = fixture_lock(fixture.client, "key", &inner);
+        assert_status(fixture_acquire(first, &seen), QUORLOCK_OK);
+        if (rows[i].status != QUORLOCK_OK) {
+            assert_status(quorlock_lock_acquire(second, on_result, &nested), rows[i].status);
+            assert_contains(quorlock_client_error(fixture.client), rows[i].text);
+        } else {
+            assert_status(fixture_acquire(second, &nested), QUORLOCK_OK);
+        }
+        quorlock_lock_free(second);
+        quorlock_lock_free(first);
+        drop_by_hand("key");
+    }
+}
+
+/* Slots of permits are other keys, and so is another key. */
+FLAVOUR_TEST(other_keys_of_the_owner_are_no_part_of_it, majority)
+{
+    struct seen first, second, third;
+    quorlock_lock *key = lock_of("me", LONG_LEASE_MS), *permit, *other;
+
+    permit = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .owner = "me", .permits = 2));
+    other = fixture_lock(fixture.client, "other", LEASE(LONG_LEASE_MS, .owner = "me"));
+    fixture_start_acquire(key, &first);
+    fixture_start_acquire(other, &second);
+    fixture_start_acquire(permit, &third);
+    await_status(&first, QUORLOCK_OK, "the key");
+    await_status(&second, QUORLOCK_OK, "another key");
+    await_status(&third, QUORLOCK_OK, "a permit");
+    assert_string_not_equal(first.owner, second.owner);
+    assert_status(quorlock_lock_set_wait_ms(key, 1), QUORLOCK_ERR_STATE);
+}
+
 FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, majority)
 {
     struct seen seen;
@@ -302,6 +408,25 @@ FLAVOURS_TEST(admitted_out_of_the_queue)
     await_free("key");
 }
 
+/* The first in the queue asks the nodes, and another handle of its owner, which tries once, has the key before. */
+FLAVOUR_TEST(admitted_while_it_asks, majority)
+{
+    struct seen waited, seen;
+    quorlock_lock *waiting = waiter_of("me"), *once = lock_of("me", LONG_LEASE_MS);
+
+    take_by_hand(3, "key", "peer");
+    fixture_start_acquire(waiting, &waited);
+    run_ms(1000);
+    assert_int_equal(waited.calls, 0);
+    drop_by_hand("key");
+    assert_status(fixture_acquire(once, &seen), QUORLOCK_OK);
+    await_status(&waited, QUORLOCK_OK, "of the same owner");
+    assert_string_equal(waited.owner, seen.owner);
+    quorlock_lock_free(once);
+    assert_status(fixture_release(waiting, &seen), QUORLOCK_OK);
+    await_free("key");
+}
+
 /* A waiter that is admitted this way still gets its own options. */
 FLAVOUR_TEST(admitted_on_its_own_terms, majority)
 {
@@ -327,6 +452,31 @@ FLAVOUR_TEST(admitted_on_its_own_terms, majority)
     quorlock_lock_free(longer);
     quorlock_lock_free(fenced);
     await_free("key");
+}
+
+/* The renewal that two wait for is not the one they need, and max_hold_ms allows no other. */
+FLAVOUR_TEST(nobody_is_admitted_after_max_hold, patient)
+{
+    struct seen seen, extended, pending[2];
+    quorlock_lock *inner[2];
+    quorlock_lock *outer = fixture_lock(
+        fixture.client, "key", LEASE(5000, .owner = "me", .renew_ms = QUORLOCK_RENEW_NEVER, .max_hold_ms = 300));
+
+    assert_status(fixture_acquire(outer, &seen), QUORLOCK_OK);
+    for (int i = 0; i < 3; i++) server_freeze(SERVER(i));
+    fixture_start_extend(outer, 0, &extended);
+    for (int i = 0; i < 2; i++) {
+        inner[i] = lock_of("me", 60000);
+        fixture_start_acquire(inner[i], &pending[i]);
+    }
+    run_ms(400);
+    for (int i = 0; i < 3; i++) server_thaw(SERVER(i));
+    await_status(&extended, QUORLOCK_OK, "the renewal that began before");
+    for (int i = 0; i < 2; i++) {
+        await_status(&pending[i], QUORLOCK_ERR_STATE, "an inner one");
+        assert_contains(pending[i].text, "max_hold_ms has ended the renewal");
+    }
+    assert_true(quorlock_lock_valid_ms(outer) > 0);
 }
 
 /* ---- free, cancel, close ---- */
