@@ -286,7 +286,7 @@ static void examine_on_connected(void *arg)
 
     examine->facts->loopback = stays_here(examine);
     examine->facts->tls = examine->config.link.uri->tls;
-    handshake_enter(&link->handshake, &link->conn.out, examine->config.link.uri);
+    handshake_knock(&link->handshake, &link->conn.out, examine->config.link.uri);
 }
 
 static void examine_on_greeted(void *arg)
@@ -303,10 +303,12 @@ static void examine_on_due(void *arg)
     struct redis_link *link = &examine->link;
     bool writes = examine->n_asked == N_REST && examine->asked[examine->at]->kind == ASK_PROBE;
 
-    /* It has answered all that only reads, and the next is a write. */
-    if (writes && link_now_us(link) >= link->step_us)
-        link_drop(link, FAULT_UNREACHABLE, "it answers INFO, but no write within %u ms: paused by CLIENT PAUSE?",
-                  (unsigned)link->config.timeout_ms);
+    bool runs = examine->clock_times > 1 || link->handshake.n_steps > 1;
+
+    /* It has answered all that only reads, and the next is a write; or it has refused what was no command at all. */
+    if ((writes || !runs) && link_now_us(link) >= link->step_us)
+        link_drop(link, FAULT_UNREACHABLE, "it answers %s within %u ms: paused by CLIENT PAUSE?",
+                  writes ? "INFO, but no write" : "errors, but no command", (unsigned)link->config.timeout_ms);
     else
         link_drop_late(link, FAULT_UNREACHABLE);
 }

@@ -112,16 +112,20 @@ void handshake_greet(struct handshake *shake, struct bytes *out, const struct ur
     handshake_add(shake, HANDSHAKE_PING);
 }
 
-void handshake_enter(struct handshake *shake, struct bytes *out, const struct uri *uri)
+void handshake_knock(struct handshake *shake, struct bytes *out, const struct uri *uri)
 {
     *shake = (struct handshake){.uri = uri};
+    BYTES_TEXTS(out, "TIME", "?");
+    handshake_add(shake, HANDSHAKE_KNOCK);
     auth(shake, out);
     select_db(shake, out);
 }
 
 void handshake_look(struct handshake *shake, struct bytes *out, const struct uri *uri)
 {
-    handshake_enter(shake, out, uri);
+    *shake = (struct handshake){.uri = uri};
+    auth(shake, out);
+    select_db(shake, out);
     BYTES_TEXTS(out, "INFO", "server");
     handshake_add(shake, HANDSHAKE_SERVER);
 }
@@ -353,6 +357,7 @@ static const struct {
     bool optional;
     enum handshake_result (*judge)(struct handshake *, const struct reply_item *);
 } steps[] = {
+    [HANDSHAKE_KNOCK] = {"TIME", REPLY_ERROR, true, NULL},
     [HANDSHAKE_AUTH] = {"AUTH", REPLY_STATUS, false, NULL},
     [HANDSHAKE_SELECT] = {"SELECT", REPLY_STATUS, false, NULL},
     [HANDSHAKE_SETNAME] = {"CLIENT SETNAME", REPLY_STATUS, true, NULL},
@@ -413,7 +418,9 @@ static enum handshake_result handshake_judge(struct handshake *shake, enum hands
 {
     const struct reply_item *self = &reply->self;
     const char *name = steps[step].name;
+    bool refuses = self->type == REPLY_ERROR && error_classify(self->text, self->length).fault == FAULT_REFUSED;
 
+    if (step == HANDSHAKE_KNOCK && !refuses) return HANDSHAKE_MORE;
     if (self->type == REPLY_ERROR) return handshake_judge_error(shake, step, name, self);
     if (self->type != steps[step].type)
         return handshake_fail(shake, FAULT_PROTO, "%s: an unexpected reply: not a Redis server?", name);

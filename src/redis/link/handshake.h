@@ -19,6 +19,7 @@
 #include "redis/wire/reply.h"
 
 enum handshake_step {
+    HANDSHAKE_KNOCK, /* TIME with a word too many: a server that is paused refuses that at once, and runs nothing */
     HANDSHAKE_AUTH,
     HANDSHAKE_SELECT,
     HANDSHAKE_SETNAME,
@@ -67,9 +68,9 @@ void handshake_begin(struct handshake *, struct bytes *, const struct uri *, con
                      const struct dialect *, enum handshake_eviction);
 /* handshake_greet - append AUTH, CLIENT SETNAME, PING: release notices work on a server in any state. */
 void handshake_greet(struct handshake *, struct bytes *, const struct uri *, const char *client_name);
-/* handshake_enter - append AUTH and SELECT if the address has a user, a password or a database; else nothing. */
-void handshake_enter(struct handshake *, struct bytes *, const struct uri *);
-/* handshake_look - do as handshake_enter, and append the question whether it is a server of ours. */
+/* handshake_knock - append a command that any server refuses; AUTH and SELECT if the address has a user, a password or
+ * a database. handshake_look - append these two likewise, and the question whether it is a server of ours. */
+void handshake_knock(struct handshake *, struct bytes *, const struct uri *);
 void handshake_look(struct handshake *, struct bytes *, const struct uri *);
 /* handshake_hear - note bytes that came, before they are parsed: the first ones are kept for handshake_malformed. */
 void handshake_hear(struct handshake *, const char *data, size_t length);

@@ -373,6 +373,7 @@ static void link_on_readable(struct redis_link *link)
 static void on_step_end(struct redis_link *link)
 {
     unsigned ms = link->step_ms;
+    bool some = link->answered;
     char why[LINK_TEXT_SIZE];
 
     switch (link->step) {
@@ -393,8 +394,9 @@ static void on_step_end(struct redis_link *link)
         link_fail_address(link, FAULT_UNREACHABLE, why);
         break;
     case LINK_HANDSHAKE:
-        link_drop(link, FAULT_UNREACHABLE,
-                  "no answer to the handshake within %u ms " LINK_OPTION ": frozen, or not a Redis server", ms);
+        link_drop(link, FAULT_UNREACHABLE, "no %sanswer to the handshake within %u ms " LINK_OPTION ": %s",
+                  some ? "whole " : "", ms,
+                  some ? "paused by CLIENT PAUSE, or frozen" : "frozen, or not a Redis server");
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;
