@@ -88,7 +88,8 @@ bool diagnose_has_msetex(const struct examine_facts *facts)
 static bool can_vote(const struct examine_facts *facts)
 {
     return facts->reachable && is_master(facts) && !facts->too_old && facts->write_error[0] == '\0' &&
-           (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 && (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
+           facts->no_lua[0] == '\0' && !facts->no_database && (facts->refused_rights & ~RIGHTS_OPTIONAL) == 0 &&
+           (facts->refused_names & (1u << EXAMINE_GUARD)) == 0 &&
            (facts->guard.state == EXAMINE_GUARD_THERE || facts->guard.state == EXAMINE_GUARD_NONE);
 }
 
@@ -219,6 +220,14 @@ static void judge_writes(struct diagnosis *diagnosis, const struct diagnose_node
                  "mend the fault that the server reports: its disk (read its log), maxmemory, or "
                  "min-replicas-to-write",
                  "it refuses to write, so it cannot vote: %s", node->facts->write_error);
+}
+
+static void judge_scripts(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    if (node->facts->no_lua[0] == '\0') return;
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "scripts", node,
+                 "restart the server, or MODULE LOAD its module lua", "it runs no scripts, so it cannot vote: %s",
+                 node->facts->no_lua);
 }
 
 /* ---- its guard ---- */
@@ -373,7 +382,7 @@ static void judge_guard(const struct diagnose_set *set, struct diagnosis *diagno
 {
     const struct examine_facts *facts = node->facts;
 
-    if (!is_master(facts)) return;
+    if (!is_master(facts) || facts->no_database) return;
     switch (facts->guard.state) {
     case EXAMINE_GUARD_UNKNOWN:
         /* If the right is missing, judge_rights or judge_names reports it. */
@@ -426,6 +435,13 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
     const uint32_t refused = node->facts->refused_rights;
     const char *user = diagnose_user(node);
 
+    if (node->facts->no_database) {
+        char remedy[DIAGNOSE_REMEDY_SIZE];
+
+        snprintf(remedy, sizeof(remedy), "ACL SETUSER %s alldbs", user);
+        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "rights", node, remedy,
+                     "user \"%s\" may not use this database: it cannot vote for us", user);
+    }
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const uint32_t unknown = kinds[i].rights & refused & node->facts->unknown_rights;
         const uint32_t denied = kinds[i].rights & refused & ~unknown;
@@ -524,6 +540,7 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     judge_memory(set, diagnosis, node);
     judge_persistence(diagnosis, node);
     judge_writes(diagnosis, node);
+    judge_scripts(diagnosis, node);
     judge_guard(set, diagnosis, node);
     judge_rights(diagnosis, node);
     judge_names(set, diagnosis, node);

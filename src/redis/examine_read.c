@@ -186,12 +186,18 @@ bool examine_is_unknown(const char *text, size_t length)
 void examine_read_refusal(struct examine_facts *facts, enum examine_right right, enum examine_name name,
                           const char *text, size_t length)
 {
-    static const char by_command[] = " run the '";
+    static const char by_command[] = " run the '", by_database[] = "NOPERM No permissions to access database";
     bool unknown = examine_is_unknown(text, length);
 
     /* The server checks its disk, memory and replicas before it looks at the arguments. */
     if (right == EXAMINE_SET && name == EXAMINE_LOCK && error_classify(text, length).fault == FAULT_REFUSED)
         error_describe(facts->write_error, sizeof(facts->write_error), "SET", text, length);
+    if (right == EXAMINE_EVAL && examine_read_begins(text, length, "ERR Could not find scripting engine"))
+        error_describe(facts->no_lua, sizeof(facts->no_lua), "EVAL", text, length);
+    if (examine_read_begins(text, length, by_database)) {
+        facts->no_database = true;
+        return;
+    }
     if (!unknown && !examine_read_begins(text, length, "NOPERM")) return;
     if (unknown) facts->unknown_rights |= 1u << right;
     if (unknown && right == EXAMINE_MSETEX) return;

@@ -80,6 +80,8 @@ struct examine_facts {
     bool no_input, counts_all;           /* it took no data from another server, by a counter; that was never reset */
     char guard_error[EXAMINE_TEXT_SIZE]; /* why the guard is unknown */
     char write_error[EXAMINE_TEXT_SIZE]; /* why it refuses all writes */
+    char no_lua[EXAMINE_TEXT_SIZE];      /* why it runs no script */
+    bool no_database;                    /* the user may not use the database of the address */
     uint32_t latency_us;                 /* the shortest of several round trips */
     uint32_t replicas;
     uint32_t clients, maxclients;

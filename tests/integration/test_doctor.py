@@ -558,6 +558,38 @@ class Rights(Doctor):
         self.assertEqual((status, out), (78, ""), err)
         self.assertIn("may not run PEXPIRE", err)
 
+    def test_a_server_whose_lua_was_unloaded(self):
+        if b"name=LUA,module=lua" not in SERVERS[0].ask("INFO", "scriptingengines"):
+            self.skipTest("Lua is no module of this server: it is one of Valkey 9.1 on")
+        other = Other(self, *AOF, "--enable-module-command", "local")
+        self.bootstrap(addresses=str(other))
+        other.ask("MODULE", "UNLOAD", "lua")
+        status, report = self.examine(addresses=str(other))
+        self.assertEqual((status, [f["code"] for f in report["findings"]]), (2, ["no-quorum", "scripts"]))
+        self.assertIn("it runs no scripts, so it cannot vote: EVAL: ERR Could not find scripting engine 'lua'",
+                      self.text("scripts", addresses=str(other)))
+        status, _, err = self.quorlock("run", "-n", "x", "--", "true", env={"QUORLOCK_NODES": str(other)})
+        self.assertEqual(status, 69)
+        self.assertIn("(its module lua is not loaded: restart the server", err)
+
+    def test_a_database_that_the_user_may_not_use(self):
+        self.bootstrap()
+        try:
+            address = self.user(SERVERS[0], "~*", "&*", "+@all", "db=1")
+        except RuntimeError:
+            self.skipTest("this server has no rights to databases: Valkey 9.1 has")
+        status, report = self.examine(addresses=f"{address},{SERVERS[1]},{SERVERS[2]}")
+        self.assertEqual(status, 1)
+        self.assertEqual([(f["code"], f["text"], f["remedy"]) for f in report["findings"]],
+                         [("rights", 'user "app" may not use this database: it cannot vote for us', "ACL SETUSER app alldbs")])
+        remedy = "(let this user use it: ACL SETUSER USER alldbs)"
+        for database in ("", "/2"):
+            status, _, err = self.quorlock("run", "-n", "x", "--", "true", env={"QUORLOCK_NODES": address + database})
+            self.assertEqual(status, 78)
+            self.assertIn(remedy, err)
+        SERVERS[0].ask("ACL", "SETUSER", "app", "alldbs")
+        self.assertEqual(self.codes(addresses=f"{address},{SERVERS[1]},{SERVERS[2]}"), (0, []))
+
     def test_commands_that_were_renamed_are_no_matter_of_rights(self):
         other = Other(self, "--rename-command", "HELLO", "", "--rename-command", "CONFIG", "")
         self.bootstrap(addresses=str(other))
@@ -608,7 +640,7 @@ class Reach(Doctor):
                 pass
         ended = "connection lost|the server closed the connection"
         for words, said in [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"), (None, ended),
-                            (b"+OK\r\n" * 34, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
+                            (b"+OK\r\n" * 35, "not a Redis server: INFO has no redis_version"), (b"+OK\r\n" * 60, "not a Redis server"),
                             (b"+OK\r\n" * 2, ended),
                             (b"*1\r\n*1\r\n*1\r\n", "not a Redis server"), (b"$999999999\r\n", "not a Redis server")]:
             with listen() as listener:
@@ -625,8 +657,13 @@ class Reach(Doctor):
     def test_a_server_that_is_paused(self):
         other = Other(self, *AOF)
         self.bootstrap(addresses=str(other))
-        other.ask("CLIENT", "PAUSE", 600000, "WRITE")
-        self.assertIn("paused by CLIENT PAUSE", self.text("unreachable", addresses=str(other)))
+        other.ask("ACL", "SETUSER", "app", "on", ">geheim", "~*", "&*", "+@all")
+        for what, said, let_in in [("WRITE", "INFO, but no write", "INFO, but no write"), ("ALL", "errors, but no command", "no whole answer")]:
+            other.ask("CLIENT", "PAUSE", 600000, what)
+            for address, words in [(str(other), said), (f"redis://app:geheim@{other}", let_in)]:
+                text = self.text("unreachable", addresses=address)
+                self.assertIn(words, text)
+                self.assertIn("paused by CLIENT PAUSE", text)
 
     def test_clients(self):
         other = Other(self, *AOF, "--maxclients", "10")

@@ -63,9 +63,11 @@ static void run(struct examination *f)
 }
 
 #define ASK(question, answer) EXPECT(question), SEND(answer)
+#define KNOCK                 ASK("TIME ?", "-ERR wrong number of arguments for 'time' command\r\n")
 #define TIMES                                                                                                          \
-    ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n5\r\n"), ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n6\r\n"),      \
-        ASK("TIME", ":1\r\n"), ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$7\r\n1000000\r\n")
+    KNOCK, ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n5\r\n"),                                                      \
+        ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n6\r\n"), ASK("TIME", ":1\r\n"),                                  \
+        ASK("TIME", "*2\r\n$10\r\n1700000000\r\n$7\r\n1000000\r\n")
 #define VERSION     "$59\r\nredis_version:7.2.4\r\nredis_mode:standalone\r\nrun_id:aaaabb\r\n\r\n"
 #define REPLICATION "$51\r\nrole:master\r\nmaster_replid:b\r\nconnected_slaves:12\r\n\r\n"
 #define MEMORY      "$54\r\nused_memory:10\r\nmaxmemory:100\r\nmaxmemory_policy:none\r\n\r\n"
@@ -146,8 +148,8 @@ EXAMINE_TEST(what_is_no_server_of_ours_is_named)
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        struct fake_step script[8 + 2 * 30 + 4] = {TIMES};
-        size_t n = 8;
+        struct fake_step script[10 + 2 * 30 + 4] = {TIMES};
+        size_t n = 10;
 
         for (size_t k = 0; k < 30; k++) {
             script[n++] = (struct fake_step)EXPECT("");
@@ -166,19 +168,47 @@ EXAMINE_TEST(a_server_that_lets_nobody_in_is_asked_no_more)
 {
     static const struct {
         const char *reply, *why;
+        bool late; /* not to the first command, which is refused in any case */
     } rows[] = {
-        {"-NOAUTH Authentication required.\r\n", "NOAUTH"},
-        {"-DENIED Redis is running in protected mode\r\n", "protected mode"},
-        {"-ERR max number of clients reached\r\n", "maxclients"},
+        {"-NOAUTH Authentication required.\r\n", "NOAUTH", true},
+        {"-DENIED Redis is running in protected mode\r\n", "protected mode", false},
+        {"-ERR max number of clients reached\r\n", "maxclients", false},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
-        const struct fake_step script[] = {EXPECT("TIME"), SEND(rows[i].reply), END};
+        const struct fake_step script[] = {EXPECT("TIME ?"), SEND(rows[i].reply), EXPECT("TIME"), SEND(rows[i].reply),
+                                           END};
 
         begin(f, script);
         run(f);
         assert_false(f->facts.reachable);
         assert_contains(f->facts.error, rows[i].why);
-        assert_int_equal(fake_commands(f->node->server), 1);
+        assert_int_equal(fake_commands(f->node->server), 1 + rows[i].late);
+    }
+}
+
+/* What only Valkey 9.1 says. */
+EXAMINE_TEST(a_missing_database_and_missing_lua_are_read)
+{
+    static const struct {
+        enum examine_right right;
+        const char *text;
+        bool no_database, no_lua;
+    } cases[] = {
+        {EXAMINE_GET, "NOPERM No permissions to access database", true, false},
+        {EXAMINE_EVAL, "NOPERM No permissions to access database", true, false},
+        {EXAMINE_EVAL, "ERR Could not find scripting engine 'lua'", false, true},
+        {EXAMINE_EVAL, "ERR Error compiling script", false, false},
+        {EXAMINE_GET, "ERR Could not find", false, false},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct examine_facts *facts = &f->facts;
+
+        *facts = (struct examine_facts){0};
+        examine_read_refusal(facts, cases[i].right, EXAMINE_LOCK, cases[i].text, strlen(cases[i].text));
+        assert_int_equal(facts->no_database, cases[i].no_database);
+        assert_int_equal(facts->no_lua[0] != '\0', cases[i].no_lua);
+        assert_int_equal(facts->refused_rights | facts->refused_names, 0);
     }
 }

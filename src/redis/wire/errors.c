@@ -25,6 +25,10 @@ static const struct error_row error_rows[] = {
      {FAULT_LOGIN, false, true},
      "write the password into the address: redis://:PASSWORD@host:port or redis://USER:PASSWORD@host:port"},
     {"WRONGPASS", {FAULT_LOGIN, false, true}, NULL},
+    /* Valkey 9.1 has rights to databases, too. */
+    {"NOPERM No permissions to access database",
+     {FAULT_AUTH, false, false},
+     "let this user use it: ACL SETUSER USER alldbs"},
     {"NOPERM", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
     /* A missing right inside a script, as reported by Redis 7.2 and later and Valkey, by 7.0, and by 6. */
     {"ERR ACL failure in script", {FAULT_AUTH, false, false}, ERROR_RIGHTS},
@@ -36,6 +40,10 @@ static const struct error_row error_rows[] = {
     {"Unknown Redis command", {FAULT_AUTH, false, false}, ERROR_RENAMED},
     {"ERR Unknown command called from script", {FAULT_AUTH, false, false}, ERROR_RENAMED}, /* Valkey's */
     {"Unknown command called from script", {FAULT_AUTH, false, false}, ERROR_RENAMED},
+    /* Lua is a module of Valkey 9.1, which can be unloaded. */
+    {"ERR Could not find scripting engine",
+     {FAULT_OTHER, false, false},
+     "its module lua is not loaded: restart the server, or MODULE LOAD it"},
     {"OOM", {FAULT_REFUSED, false, false}, "the server is at its maxmemory"},
     {"MISCONF", {FAULT_REFUSED, false, false}, "the server cannot write its data to disk"},
     {"NOREPLICAS", {FAULT_REFUSED, false, false}, "see min-replicas-to-write of the server"},
