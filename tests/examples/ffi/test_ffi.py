@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 SKIPPED = 77
-LIMIT_S = 120
+LIMIT_S = 240
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[2]
 KEY = "a key"
 SETUP = "scripts/setup --for more"
-# What must be in PATH, who installs it, and what is there before the program runs.
+JNA = "/usr/share/java/jna.jar"
+# What must be in PATH, or there by its whole name, who installs it, and what is there before the program runs.
 LANGUAGES = {
     "lua": (["luajit", "cc"], SETUP, "header", ["luajit", "lock.lua", "quorlock.i"]),
     "php": (["php", "cc"], SETUP, "header", ["php", "-d", "ffi.enable=1", "lock.php", "quorlock.i"]),
@@ -23,6 +24,7 @@ LANGUAGES = {
     "js": (["node", "npm"], "scripts/setup --for interop", ["npm", "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "koffi@3.3.4"],
            ["node", "lock.js"]),
     "go": (["go", "cc"], "scripts/setup --for interop", ["go", "build", "-o", "lock", "lock.go"], ["./lock"]),
+    "java": (["java", JNA], "scripts/setup --for interop", None, ["java", "-cp", JNA, "lock.java"]),
     "rs": (["rustc"], "Debian's rustc", ["rustc", "lock.rs"], ["./lock"]),
 }
 
@@ -44,7 +46,7 @@ def header(folder):
 def prepare(language, folder, environment):
     tools, where, first, _ = LANGUAGES[language]
     for tool in tools:
-        if not shutil.which(tool):
+        if not shutil.which(tool) and not Path(tool).exists():
             print(f"SKIPPED {tool} is missing: {where} installs it")
             sys.exit(SKIPPED)
     folder.mkdir(parents=True, exist_ok=True)
