@@ -112,6 +112,21 @@ class Ls(Bootstrapped):
         self.assertEqual(lines[1:3], [{"key": "job:one", "mode": "other"}, {"key": "job:theirs", "mode": "other"}])
         self.assertEqual((lines[3]["locks"], lines[3]["others"]), (1, 2))
 
+    def test_strings_that_stay_in_the_way_of_locks_are_listed(self):
+        for prefix in ("", "app:"):
+            self.everywhere("SET", prefix + "job:forever", "a-token-of-theirs")
+            self.everywhere("SET", prefix + "job:blocked", "a-token-of-theirs")
+            self.everywhere("SET", prefix + "job:digits", DIGITS)
+            self.everywhere("SET", prefix + "quorlock:slot:1:job:slot", "a-token-of-theirs")
+            for name in ("blocked", "digits"):
+                self.everywhere("SET", f"{prefix}quorlock:fence:job:{name}", 7, "PX", 60000)
+            locks, last, err = self.listed("--prefix", prefix, "job:*")
+            self.assertEqual([(lock["key"], lock["mode"], lock["holder"], lock["nodes"], lock["held"]) for lock in locks],
+                             [("job:blocked", "exclusive", "a-token-of-theirs", 3, True), ("job:digits", "exclusive", DIGITS, 3, True),
+                              ("job:slot", "permit", "a-token-of-theirs", 3, True)])
+            self.assertEqual((last["others"], err), (0, ""))
+            self.assertRegex(self.connected("ls", "--prefix", prefix, "job:b*")[1], r"(?m)^job:blocked +exclusive +a-token- +no expiry +3 of 3$")
+
     def test_of_many_other_strings_a_thousand_are_listed(self):
         SERVERS[0].ask("EVAL", "for i = 1, 1500 do redis.call('SET', 'other:' .. i, 'x', 'PX', 60000) end", 0)
         status, out, err = self.connected("ls", "--all")
