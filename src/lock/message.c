@@ -560,6 +560,16 @@ static void log_degraded(struct claim *claim, const struct quorlock_result *resu
                 keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
 }
 
+/* A program that locks on one server gets its lock beside ours, and does not notice. */
+static bool is_of_another_program(const char *holder)
+{
+    size_t label;
+    struct core_token token;
+
+    if (strncmp(holder, "quorlock:", 9) == 0 || owner_is_redisson(holder)) return false;
+    return !owner_read_plain(holder, &label, &token);
+}
+
 /* Another owner's key makes the lock one node weaker; without an expiry it does so until somebody takes it away. */
 static void add_other_owner(struct text *text, const struct quorlock_result *result)
 {
@@ -570,6 +580,7 @@ static void add_other_owner(struct text *text, const struct quorlock_result *res
     if (holder == NULL) return;
     n = message_leases(result, holder, left_ms);
     if (left_ms[n - 1] == INT64_MAX) PUT(text, ", no expiry");
+    if (is_of_another_program(holder)) PUT(text, ", by another program: see quorlock-interop(7)");
 }
 
 /* No other line of the log reports nodes that refuse renewals and work well otherwise. */

@@ -179,8 +179,25 @@ CLIENT_TEST(the_log_names_another_owner_on_a_node)
 
     server_do(SERVER(1), "SET key another");
     assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
-    await_log("degraded \"key\": held on 2 of 3 nodes; held by another on 1, no expiry", 1);
+    await_log("degraded \"key\": held on 2 of 3 nodes; held by another on 1, no expiry, by another program", 1);
     assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
+CLIENT_TEST(the_log_tells_other_programs_from_other_owners)
+{
+    static const char *const ours[] = {"label:0123456789abcdef0123456789abcdef01234567",
+                                       "12345678-1234-1234-1234-123456789abc:7", "quorlock:readers"};
+
+    for (size_t i = 0; i < LENGTH(ours); i++) {
+        quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
+        struct seen seen;
+
+        server_do(SERVER(1), "SET key %s", ours[i]);
+        assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+        await_log("degraded \"key\": held on 2 of 3 nodes; held by ", (uint32_t)i + 1);
+        assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+    }
+    assert_null(strstr(fixture.log, "by another program"));
 }
 
 CLIENT_TEST(silent_nodes_still_count_in_the_log)

@@ -163,7 +163,7 @@ class Locks(command_case.Case):
             self.assertEqual(self.end(ours)[:2], (0, "ran\n"))
         self.for_each(test)
 
-    def test_one_server_does_not_exclude_a_quorum_and_nothing_tells(self):
+    def test_one_server_does_not_exclude_a_quorum_and_only_a_renewal_tells(self):
         def test(lock, theirs):
             self.on = SERVERS
             SERVERS[0].ask("FLUSHALL")
@@ -172,6 +172,9 @@ class Locks(command_case.Case):
             # Both have it now.
             self.assertEqual(self.run_once(lock, "-n"), (0, "ran\n", ""))
             self.assertRegex(SERVERS[0].ask("GET", lock.key).decode(), f"^{lock.value}$")
+            ours = self.start("run", "--lease", "1s", *lock.options, NAME, "--", "cat", stdin=subprocess.PIPE, env=self.those())
+            self.await_words(ours, b"by another program: see quorlock-interop(7)")
+            self.assertEqual(self.end(ours)[0], 0)
             theirs.give()
         self.for_each(test, ("one",))
 
