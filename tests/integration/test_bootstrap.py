@@ -259,6 +259,20 @@ class Reconfigure(BootstrapCase):
         self.assertEqual(status, 78)
         self.assertRegex(err, "max lease 3000 ms.*max lease 2000 ms")
 
+    def test_all_connections_end_but_those_of_subscribers(self):
+        """In RESP3 a subscriber could still ask for locks; quorlock's do not."""
+        self.bootstrap("--max-lease", SHORT)
+        with contextlib.ExitStack() as stack:
+            for name, words in [("told2", "SUBSCRIBE x"), ("told3", "SUBSCRIBE x"), ("asks2", "PING"), ("asks3", "PING")]:
+                peer = stack.enter_context(socket.create_connection(("127.0.0.1", SERVERS[0].port)))
+                peer.sendall(f"HELLO {name[-1]} SETNAME {name}\r\n{words}\r\n".encode())
+
+            def there():
+                return set(re.findall(r" name=(told\d|asks\d) .*cmd=(?:subscribe|ping)", SERVERS[0].ask("CLIENT", "LIST").decode()))
+            wait_for(lambda: len(there()) == 4)
+            self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "3s")[0], 0)
+            self.assertEqual(there(), {"told2", "told3"})
+
     def test_a_client_that_waits_outlasts_one_that_is_half_done(self):
         self.bootstrap("--max-lease", SHORT, "--set-name", "s")
         where = self.link(1, lambda link: False)
