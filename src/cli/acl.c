@@ -43,6 +43,7 @@ static const struct rules names[] = {
     {PLAIN, "~@quorlock:slot:*:%"},
     {PLAIN, "~@quorlock:fence:quorlock:slot:*:%"},
     {PLAIN | NOTICES, "&@quorlock:released:%"},
+    {PLAIN | NOTICES, "&@quorlock:released:quorlock:turn:*:%"},
     {REDISSON | NOTICES, "~redisson_lock_queue:{@%}"},
     {REDISSON | NOTICES, "&redisson_lock__channel:{@%}"},
     {REDISSON | NOTICES, "&redisson_lock__channel:{@%}:*"},
@@ -83,6 +84,7 @@ static void acl_add_name(struct text *text, const char *rule, const char *prefix
     bool bare = strchr(rule, '{') != NULL && (any || strchr(prefix, '{') != NULL || strchr(pattern, '{') != NULL);
 
     if (whole && *rule == '~' && rule[2] != '%') return;
+    if (every && strstr(rule, ":turn:") != NULL) return; /* as of "released" */
     if (whole) rule = *rule == '~' ? "~@%" : "&@%";
     text_format(text, " ");
     for (bool done = false; *rule != '\0' && !done; rule++) {

@@ -8,6 +8,7 @@
 #include "attempt.h"
 #include "check.h"
 #include "debt.h"
+#include "fair.h"
 #include "hold.h"
 #include "intent.h"
 
@@ -375,6 +376,11 @@ bool core_listens(const struct core_lock *lock)
     }
     if (lock->config->holder.wait_us == 0 || lock->wait.searches) return false;
     return core_is_acquiring(lock) && (lock->phase == CORE_WAITING || lock->acquire.attempts > 1);
+}
+
+bool core_is_far(const struct core_lock *lock)
+{
+    return core_listens(lock) && fair_is_far(lock);
 }
 
 enum core_loss core_loss(const struct core_lock *lock)

@@ -59,6 +59,9 @@ int core_may_release(const struct core_lock *);
 enum core_wants core_wants(const struct core_lock *);
 /* core_listens - tell whether notices could bring the next attempt forward. */
 bool core_listens(const struct core_lock *);
+/* core_is_far - tell whether a channel of the lock's own at the first arbiter does, beside polls: others come first,
+ * and a message there is to be taken as CORE_EV_LISTENING. */
+bool core_is_far(const struct core_lock *);
 /* core_wait_verdict - return the status that the acquire would get if its wait ended now. */
 int core_wait_verdict(const struct core_lock *);
 /* core_wait_until_us - return when the wait of the latest acquire ends, or CORE_NEVER. */

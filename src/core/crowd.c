@@ -3,8 +3,8 @@
  * crowd.c - how seldom one of many waiting clients asks the nodes (rule 6.15)
  *
  * The nodes remember a place in a queue for twice the pause that its client makes for those before it: see queue_life()
- * of queue.lua. Whoever is far behind relies on notices, also all readers, who may have the key as soon as the first of
- * them does. A lock that hears no notices asks sooner.
+ * of queue.lua. Whoever is far behind relies on notices, or on the arbiter to be told in time (rule 9.5); also all
+ * readers, who may have the key as soon as the first of them does. A lock that hears no notices asks sooner.
  */
 #include "crowd.h"
 

@@ -23,6 +23,7 @@
 #define LIFE_US    2000000u
 #define CONNECT_US 250000u  /* for a first connection */
 #define ANSWER_US  100000u  /* added to the round trips: an arbiter is not changed because a machine is busy */
+#define FAR_TURNS  20u      /* after more the lock listens to a channel of its own; it is told when 10 come first */
 #define STAYS_US   1000000u /* the same once the lock waits: a slow arbiter must not move a crowd to the next node */
 
 /* Rule 9.2. */
@@ -116,7 +117,7 @@ void fair_queue(struct core_lock *lock, const struct step *step, struct core_com
     if (command->queued_us != 0) lock->wait.queues |= 1u << command->tag.node;
 }
 
-/* Rule 9.5. */
+/* Rule 9.5: only the first of all arbiters tells a lock that came near. */
 void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
 {
     assert(reply->outcome == OUTCOME_OTHER);
@@ -124,6 +125,12 @@ void fair_on_refusal(struct core_lock *lock, const struct core_reply *reply)
     assert(reply->before <= reply->turns);
     lock->wait.turns = reply->turns;
     lock->wait.behind = reply->before > 0;
+    lock->wait.far = reply->turns > FAR_TURNS && reply->tag.node == core_arbiter(lock, 0);
+}
+
+bool fair_is_far(const struct core_lock *lock)
+{
+    return lock->wait.far && lock->nodes[core_arbiter(lock, 0)].state == NODE_READY;
 }
 
 void fair_hear(struct core_lock *lock, uint32_t index, uint64_t keys)

@@ -17,6 +17,8 @@ void fair_begin(struct core_lock *, uint64_t now_us);
 void fair_queue(struct core_lock *, const struct step *, struct core_command *);
 /* fair_on_refusal - take the place in the queue that the arbiter's refusal tells. */
 void fair_on_refusal(struct core_lock *, const struct core_reply *);
+/* fair_is_far - tell whether the arbiter tells this lock by itself when it comes near the head of the queue. */
+bool fair_is_far(const struct core_lock *);
 /* fair_hear - count a notice from that node about these keys, or, for n_nodes, a release by this process. */
 void fair_hear(struct core_lock *, uint32_t node, uint64_t keys);
 /* fair_is_turn - tell whether so many releases were heard that the arbiter may grant. */

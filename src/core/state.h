@@ -227,6 +227,7 @@ struct wait {
     uint32_t ahead;  /* so many intents came before that of this lock, at the node where they are fewest */
     uint32_t turns;  /* of a fair lock: after so many releases it may be its turn */
     bool behind;     /* others in the arbiter's queue come first */
+    bool far;        /* so many that the lock listens to a channel of its own (rule 9.5) */
 };
 
 /* How far the arbiter's refusals are believed (rule 6.3). */

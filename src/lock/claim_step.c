@@ -26,7 +26,8 @@ static void check_core(const struct claim *claim)
     assert(claim->applicant.asking == (core_phase_now(core) == CORE_ASKING));
     assert(claim->counted == (core_phase_now(core) == CORE_HELD));
     assert(claim->degraded == (claim->counted && !core_is_whole(core)));
-    assert(claim->listens == core_listens(core));
+    assert((claim->listens || claim->far != NULL) == core_listens(core));
+    assert(claim->far == NULL || core_is_far(core));
     assert(claim->loss_due == core_loss_pending(core));
     /* No answer belongs to an attempt that was never made. */
     assert(claim->results_attempt <= core_attempt(core) && claim->released_attempt <= core_attempt(core));
@@ -47,7 +48,7 @@ void claim_check(const struct claim *claim)
 {
     assert(claim->keylist->users > 0 && claim->terms->users > 0);
     assert(!claim->counted || claim->keylist->held > 0);
-    assert(!claim->listens || claim->keylist->listeners > 0);
+    assert(!claim->listens || (claim->keylist->listeners > 0 && claim->far == NULL));
     check_core(claim);
     check_handles(claim);
 }
@@ -74,15 +75,77 @@ static bool send_command(struct claim *claim, const struct core_command *command
     return true;
 }
 
+/* ---- far behind others ---- */
+
+static void far_on_confirmed(struct listener *listener)
+{
+    claim_notify_subscribed(far_owner(listener), false);
+}
+
+static void far_on_unsubscribed(struct listener *listener, uint32_t node)
+{
+    struct claim *claim = far_owner(listener);
+
+    claim->known_subscribed &= ~(1u << node);
+}
+
+/* It came near: an attempt tells how near. */
+static void far_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
+{
+    struct core_event event = {.type = CORE_EV_LISTENING, .listening = {.node = node}};
+
+    (void)key, (void)holder_id;
+    (void)claim_step(far_owner(listener), &event);
+}
+
+/* The rights are of a time before such channels. Each claim listens for its keys when it polls next, which is soon. */
+static void far_on_refused(struct listener *listener)
+{
+    struct claim *claim = far_owner(listener);
+
+    claim->all->no_far = true;
+}
+
+static const struct listener_events far_events = {.confirmed = far_on_confirmed,
+                                                  .unsubscribed = far_on_unsubscribed,
+                                                  .notice = far_on_notice,
+                                                  .refused = far_on_refused};
+
+/* NULL: out of memory. */
+static struct far *listen_far(struct claim *claim)
+{
+    char name[REQUEST_OWNER_SIZE];
+
+    request_owner_text(claim->all->runtime, claim->terms, core_waiter(claim->core), name);
+    return far_begin(claim->keylist, &far_events, claim, name);
+}
+
 /* ---- steps ---- */
 
-/* The key list listens while the core waits. */
+/* Rule 9.5. */
+static bool may_be_far(const struct claim *claim)
+{
+    return core_is_far(claim->core) && claim->keylist->n_keys == 1 && claim->terms->config.shared == 0 &&
+           !claim->all->no_far;
+}
+
+/* Listen at the new place before the old one is left, so that the connections stay. */
 void claim_listen(struct claim *claim, bool wanted)
 {
+    struct far *before = claim->far;
+    bool near = wanted;
+
     assert(!claim->listens || claim->keylist->listeners > 0);
-    if (wanted == claim->listens) return;
-    claim->listens = wanted;
-    keylist_listen(claim->keylist, wanted);
+    claim->far = NULL;
+    if (wanted && may_be_far(claim)) claim->far = before != NULL ? before : listen_far(claim);
+    if (claim->far != NULL) near = false;
+    if (near == claim->listens && claim->far == before) return;
+    if (near != claim->listens) keylist_listen(claim->keylist, near);
+    claim->listens = near;
+    if (claim->far != before) {
+        claim->known_subscribed = 0;
+        if (before != NULL) far_end(before);
+    }
     if (wanted) claim_notify_subscribed(claim, false);
 }
 
@@ -366,7 +429,8 @@ void claim_take_node(struct claim *claim, uint32_t index)
 
 void claim_notify_subscribed(struct claim *claim, bool old)
 {
-    uint32_t news = keylist_confirmed(claim->keylist) & ~claim->known_subscribed;
+    uint32_t confirmed = claim->far != NULL ? far_confirmed(claim->far) : keylist_confirmed(claim->keylist);
+    uint32_t news = confirmed & ~claim->known_subscribed;
 
     for (uint32_t i = 0; news >> i != 0; i++) {
         struct core_event event;

@@ -13,6 +13,7 @@
 #include "lock/admission.h"
 #include "lock/answers.h"
 #include "lock/counts.h"
+#include "lock/far.h"
 #include "lock/keylist.h"
 #include "lock/late.h"
 #include "lock/request.h"
@@ -58,6 +59,7 @@ struct claims {
     struct hashtable owners;
     struct hashtable terms;
     uint64_t last_fence; /* the latest token of any grant */
+    bool no_far;         /* a node refused such a channel, which its ACL does not know */
     struct counts counts;
     const struct claim_faults *faults; /* NULL: none */
     uint64_t fault_state;
@@ -88,6 +90,7 @@ struct claim {
     bool counted;              /* in keylist->held */
     bool degraded;             /* in counts.degraded */
     bool listens;              /* in keylist->listeners */
+    struct far *far;           /* it listens there instead; NULL: it does not */
     bool put_off;              /* its release waits for the callback of a renewal */
     bool undone;               /* its release keeps nothing */
     uint32_t known_subscribed; /* nodes of which the core knows that their notices come, a bit each */
@@ -138,7 +141,8 @@ bool claim_begin_admitted(struct applicant *);
 void claim_take_reply(struct claim *, const struct core_tag *, uint32_t generation, const struct node_reply *);
 void claim_take_node(struct claim *, uint32_t node);
 void claim_notify_subscribed(struct claim *, bool old);
-/* claim_listen - let the key list listen for this claim, or stop that. */
+/* claim_listen - listen for this claim, at the channels of its keys, or, where it is far behind, at one of its own; or
+ * stop that. */
 void claim_listen(struct claim *, bool wanted);
 /* claims_count_hold - count that a claim for these keys began to hold them, or ended. */
 void claims_count_hold(struct claims *, struct keylist *, const struct claim_hold *, bool holds, uint64_t now_us);

@@ -63,7 +63,8 @@ static bool compact_is_quiet(const struct claim *claim)
     for (uint32_t i = 0; i < claim->all->runtime->n_nodes; i++) {
         if (claim->results[i].answer != NULL) return false;
     }
-    if (claim->named != NULL || claim->all->faults != NULL || claim->put_off || claim->listens) return false;
+    if (claim->named != NULL || claim->all->faults != NULL || claim->put_off || claim->listens || claim->far != NULL)
+        return false;
     return !list_has(&claim->in_due);
 }
 

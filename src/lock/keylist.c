@@ -251,6 +251,11 @@ uint32_t keylist_first_arbiter(const struct keylist *keylist)
     return (uint32_t)(hash % keylist->all->runtime->n_nodes);
 }
 
+uint32_t keylist_arbiter(const struct keylist *keylist)
+{
+    return keylist->all->runtime->order[keylist_first_arbiter(keylist)];
+}
+
 /*
  * Subscribe on N - Q + 1 nodes, so that one of them is up whenever a quorum is. Each node publishes the release of a
  * hold, whether it had the key or not. More nodes would cost more: with many waiters for a key, notices are the most

@@ -97,8 +97,10 @@ void keylist_count_hold(struct keylist *, const struct core_config *, bool holds
 void keylist_mark(const struct keylist *, bool fenced, unsigned char ret[KEYLIST_MARK_SIZE]);
 /* keylist_misfit - return NULL if a lock of these keys may adopt the token, else why not. */
 const char *keylist_misfit(const struct keylist *, bool fenced, const struct core_token *);
-/* keylist_first_arbiter - return which node in the client's order waiters for these keys ask first. */
+/* keylist_first_arbiter - return which node in the client's order waiters for these keys ask first.
+ * keylist_arbiter - return the index of that node. */
 uint32_t keylist_first_arbiter(const struct keylist *);
+uint32_t keylist_arbiter(const struct keylist *);
 /* keylist_contention - return it, made where there is none; NULL: out of memory, which costs liveness only. */
 struct contention *keylist_contention(struct keylist *);
 /* keylist_forget_contention - free it where nobody has waited for the keys lately: they are held for a while. */

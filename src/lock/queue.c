@@ -290,7 +290,7 @@ static void queue_on_unsubscribed(struct listener *listener, uint32_t node)
     assert(node < CORE_NODES_MAX);
     /* The next confirmation is news for the core. */
     for (struct quorlock_lock *lock = asking(listener); lock != NULL; lock = asking_from(behind(lock)))
-        lock->claim->known_subscribed &= ~(1u << node);
+        if (lock->claim->far == NULL) lock->claim->known_subscribed &= ~(1u << node);
 }
 
 static bool is_holder(const struct quorlock_lock *lock, uint64_t holder_id)

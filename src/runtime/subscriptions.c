@@ -7,8 +7,9 @@
 #include "base/hash.h"
 #include "redis/subscriber.h"
 
-#define LINGER_US    500000u
-#define CHANNEL_SIZE (QUORLOCK_KEY_LENGTH_MAX + 64)
+#define LINGER_US 500000u
+/* The longest is that of a waiter of its own: see lock/far.c. */
+#define CHANNEL_SIZE (QUORLOCK_KEY_LENGTH_MAX + OPTIONS_LABEL_SIZE + 2 * CORE_TOKEN_SIZE + 64)
 
 _Static_assert(QUORLOCK_NODES_MAX < 32, "a bit for each node");
 
@@ -215,6 +216,17 @@ static void on_listening(void *arg, uint32_t index, const char *name, size_t len
     }
 }
 
+static void on_refused(void *arg, uint32_t index, const char *name, size_t length, const char *why)
+{
+    struct channel *channel = subscriptions_find(arg, name, length);
+
+    (void)index, (void)why;
+    if (channel == NULL) return;
+    LIST_WALK (struct subscription, each, &channel->subscriptions, link) {
+        if (each->listener->events->refused != NULL) each->listener->events->refused(each->listener);
+    }
+}
+
 static void on_message(void *arg, uint32_t index, const char *name, size_t length, const char *payload,
                        size_t payload_length)
 {
@@ -235,10 +247,10 @@ static void on_message(void *arg, uint32_t index, const char *name, size_t lengt
 
 int subscriptions_start(struct subscriptions *all, struct runtime *runtime)
 {
-    /* A refusal has no event here: the subscriber has logged it. */
     struct subscriber_events events = {.open = ask_for_all,
                                        .closed = subscriptions_on_closed,
                                        .listening = on_listening,
+                                       .refused = on_refused,
                                        .message = on_message,
                                        .room = ask_for_all,
                                        .arg = all};

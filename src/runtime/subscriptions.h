@@ -19,6 +19,7 @@ struct listener_events {
     void (*unsubscribed)(struct listener *, uint32_t node); /* the node sends no more notices */
     /* A notice came. key: the place of the released key. holder_id: owner_id of the owner that released it, or 0. */
     void (*notice)(struct listener *, uint32_t node, uint32_t key, uint64_t holder_id);
+    void (*refused)(struct listener *); /* a node refused the subscription, which was logged; NULL: no matter */
 };
 
 struct listener {

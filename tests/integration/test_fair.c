@@ -699,6 +699,149 @@ CLIENT_TEST(a_client_that_died_far_behind_delays_the_others_for_two_looks)
     expect_in_order(1, 1);
 }
 
+/* ---- far behind (rule 9.5) ---- */
+
+/* As if others asked all the time: otherwise those before a client may all be dead, and it asks soon. */
+static void keep_asking(uint32_t arbiter)
+{
+    static const char script[] =
+        "local t = redis.call('TIME') local now = t[1] * 1000000 + t[2] "
+        "redis.call('SET', 'quorlock:clock', string.format('1 %.0f %.0f %.0f', now, now, now)) "
+        "return 1";
+
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 0", script), 1);
+}
+
+/* So many whose last look was just now came before those that come later. */
+static void add_crowd(uint32_t arbiter)
+{
+    static const char script[] = "local t = redis.call('TIME') for i = 1, 3000 do redis.call('ZADD', KEYS[1], "
+                                 "string.format('%.0f', 100000000000000 + t[1] * 1000000 + t[2]), 'wcrowd' .. i, "
+                                 "string.format('%.0f', t[1] * 1000 + 600000), '~crowd' .. i) end return 1";
+
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:one", script), 1);
+}
+
+/* How many listen to channels of their own. */
+static bool so_many_are_far(void *arg)
+{
+    static const char script[] = "return #redis.call('PUBSUB', 'CHANNELS', 'quorlock:released:quorlock:turn:*:one')";
+    const struct awaited *awaited = arg;
+    uint32_t arbiter = arbiter_of("one");
+
+    keep_asking(arbiter);
+    return server_ask_number(SERVER(arbiter), "EVAL %s 0", script) == awaited->n;
+}
+
+static void await_far(long long n)
+{
+    struct awaited awaited = {"one", n};
+
+    await(so_many_are_far, &awaited, GENEROUS_MS, "channels of their own");
+}
+
+/* Contender 1 is behind a crowd, of which all but ten go away. Nobody tells it. It polls after 150 s or more. */
+static void wait_behind_crowd(const struct quorlock_lock_options *options)
+{
+    static const char script[] = "for i = 11, 3000 do redis.call('ZREM', KEYS[1], 'wcrowd' .. i, '~crowd' .. i) end "
+                                 "return 1";
+    uint32_t arbiter = arbiter_of("one");
+
+    add_crowd(arbiter);
+    contend(1, one, 1, options);
+    await_far(1);
+    run_ms(200); /* it asks again when the node has confirmed the subscription */
+    await_far(1);
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:one", script), 1);
+}
+
+CLIENT_TEST(a_client_far_behind_is_told_when_a_grant_brings_it_near)
+{
+    fixture_needs_real_servers();
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    wait_behind_crowd(FAIR(0));
+    give_back();
+    await_far(0);
+}
+
+CLIENT_TEST(a_client_far_behind_is_told_when_another_stops_waiting)
+{
+    fixture_needs_real_servers();
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    wait_behind_crowd(FAIR(0));
+    assert_int_equal(quorlock_lock_cancel(contenders[2].lock), 0);
+    await_far(0);
+}
+
+CLIENT_TEST(a_client_far_behind_is_told_when_another_is_forgotten)
+{
+    fixture_needs_real_servers();
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    wait_behind_crowd(FAIR(0));
+    server_do(SERVER(arbiter_of("one")), "ZADD quorlock:queue:one 1 ~crowd1");
+    await_far(0);
+}
+
+CLIENT_TEST(a_client_far_behind_is_told_when_a_permit_brings_it_near)
+{
+    quorlock_lock *holders[PERMITS];
+
+    fixture_needs_real_servers();
+    hold_permits_and_queue(holders, 1, 0);
+    wait_behind_crowd(FAIR_PERMIT);
+    release_permit(holders[0], 1);
+    await_far(0);
+}
+
+static bool both_listen_to_the_key(void *arg)
+{
+    const long long *nodes = arg; /* so many of those that waiters listen to are up */
+    static const char script[] = "return redis.call('PUBSUB', 'NUMSUB', 'quorlock:released:one')[2]";
+    long long listening = 0;
+
+    for (uint32_t i = 0; i < 3; i++)
+        if (is_up(i)) keep_asking(i);
+    for (uint32_t i = 0; i < 3; i++)
+        if (is_up(i)) listening += server_ask_number(SERVER(i), "EVAL %s 0", script);
+    return listening == *nodes * 2;
+}
+
+/* Whoever is far behind learns nothing from an arbiter that is away. */
+CLIENT_TEST(a_client_far_behind_listens_to_the_key_while_the_arbiter_is_away)
+{
+    long long nodes = 1;
+
+    fixture_needs_real_servers();
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    wait_behind_crowd(FAIR(0));
+    server_kill(SERVER(arbiter_of("one")));
+    await(both_listen_to_the_key, &nodes, GENEROUS_MS, "subscriptions to the key's channel");
+}
+
+/* As where rights were written for an earlier version. */
+CLIENT_TEST(a_client_far_behind_that_may_have_no_channel_of_its_own_listens_to_the_key)
+{
+    long long nodes = 2;
+
+    fixture_needs_real_servers();
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER default resetchannels &quorlock:released:one");
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    add_crowd(arbiter_of("one"));
+    contend(1, one, 1, FAIR(0));
+    await(both_listen_to_the_key, &nodes, GENEROUS_MS, "subscriptions to the key's channel");
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER default allchannels");
+}
+
 CLIENT_TEST(a_client_that_stops_waiting_for_a_permit_leaves_the_queue)
 {
     quorlock_lock *holders[PERMITS];

@@ -142,6 +142,44 @@ CORE_TEST(far_behind_others_a_lock_that_hears_releases_asks_seldom)
     assert_in_range(fixture_pass_to_attempt(f), 1, 1000 * MS);
 }
 
+/* The first of all arbiters tells it when it came near. */
+CORE_TEST(far_behind_others_a_lock_listens_to_its_own_channel)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_acquire(f);
+    refuse(f, 0, 20, 19);
+    assert_true(core_listens(f->lock) && !core_is_far(f->lock));
+    (void)fixture_pass_to_attempt(f);
+    refuse(f, 0, 21, 20);
+    assert_true(core_listens(f->lock) && core_is_far(f->lock));
+    fixture_listening(f, 0);
+    (void)fixture_pass_to_attempt(f);
+    assert_true(core_is_far(f->lock)); /* also while it asks again */
+    refuse(f, 0, 1000, 999);
+    assert_true(core_is_far(f->lock));
+    fixture_node_state(f, 0, NODE_DOWN);
+    assert_true(core_listens(f->lock) && !core_is_far(f->lock));
+    fixture_node_state(f, 0, NODE_READY);
+    assert_true(core_is_far(f->lock));
+    fixture_listening(f, 0); /* it is told */
+    assert_in_range(fixture_pass_to_attempt(f), 0, 1000 * MS);
+    refuse(f, 0, 11, 10);
+    assert_true(core_listens(f->lock) && !core_is_far(f->lock));
+    fixture_cancel(f);
+    assert_false(core_listens(f->lock) || core_is_far(f->lock));
+}
+
+CORE_TEST(far_behind_others_at_a_later_arbiter_a_lock_listens_to_the_channel_of_the_key)
+{
+    open_fair(f, CORE_NEVER);
+    fixture_node_state(f, 0, NODE_DOWN);
+    fixture_acquire(f);
+    refuse(f, 1, 1000, 999);
+    assert_true(core_listens(f->lock));
+    fixture_node_state(f, 0, NODE_READY);
+    assert_false(core_is_far(f->lock));
+}
+
 /* The queue decides whose turn it is: nobody is drawn, and no change of the key matters. */
 CORE_TEST(the_first_in_the_queue_asks_at_once_however_many_wait)
 {

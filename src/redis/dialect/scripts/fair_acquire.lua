@@ -30,7 +30,8 @@ for _, lock in ipairs(locks) do
   if why then return why end
   if exists then
     find_came()
-    request.hurries = queue_tidy(queue, waiter, request.life_ms, shared_channel(lock)) or request.hurries
+    request.hurries = queue_tidy(queue, waiter, request.life_ms, shared_channel(lock), lock.key)
+      or request.hurries
     lock.queued, lock.marked = queue_place(queue, letter_of(lock), waiter)
     came = math.min(came, lock.queued or came)
   end
@@ -64,7 +65,7 @@ for _, lock in ipairs(locks) do
   if reply[1] == 1 then
     if lock.queued then
       --@ from queue: queue_mark
-      queue_mark(queue, letter, waiter, lock.queued, least_ms > 0 and request.life_ms + least_ms)
+      queue_mark(queue, lock.key, letter, waiter, lock.queued, least_ms > 0 and request.life_ms + least_ms)
     end
   elseif least_ms > 0 then
     --@ from queue: queue_stay, queue_life

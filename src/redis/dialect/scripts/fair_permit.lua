@@ -31,7 +31,7 @@ exists, why = queue_exists(queue)
 if why then return why end
 if exists then
   place_us, queue_ms, hurries = queue_clock(us)
-  hurries = queue_tidy(queue, waiter, queue_ms, notice_channel(name)) or hurries
+  hurries = queue_tidy(queue, waiter, queue_ms, notice_channel(name), name) or hurries
   queue_unmark_slots(queue, is_free)
   queued, marked = queue_place(queue, 'w', waiter)
   place = queued or queue_since(place_us, tonumber(waited_us))
@@ -44,7 +44,7 @@ local reply = guard_refuses(KEYS[3], seen, how)
   or slot_acquire(KEYS[2], name, asked, owner, lease_ms, token, life_ms, how, max_lease_ms, permits, true, passed)
 if reply.err then return reply end
 if reply[1] == 1 then
-  if queued then queue_mark_slot(queue, waiter, queued, least_ms > 0 and queue_ms + least_ms, reply[4]) end
+  if queued then queue_mark_slot(queue, name, waiter, queued, least_ms > 0 and queue_ms + least_ms, reply[4]) end
   return reply
 end
 --@ from queue: queue_first, queue_stay, queue_life, queue_soon

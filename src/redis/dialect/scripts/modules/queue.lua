@@ -100,15 +100,30 @@ local function queue_remove(queue, name)
   return type(waited) == 'number' and waited > 0
 end
 
+-- queue_moved - a place among the writers is free: tell the client that has 10 others before it now to ask. It came
+-- near, and does not listen to the key's channel yet. `key`: nil for intents, which nobody waits for in this way.
+-- Rule 9.5.
+local function queue_moved(queue, key)
+  if not key then return end
+  local from, to = queue_bounds('w')
+  local near = redis.pcall('ZRANGEBYSCORE', queue, whole(from), '(' .. whole(to), 'LIMIT', '10', '1')
+  if near[1] then
+    redis.pcall('PUBLISH', name_of('quorlock:released:quorlock:turn:' .. string.sub(near[1], 2) .. ':', key), '')
+  end
+end
+
 -- queue_tidy - forget clients whose time is over, a few at each request, and notify those behind. The first writer and
 -- the first reader have 2 s from now on, unless they ask: a client that died far behind must not be waited for longer.
--- Return whether there may be more to forget. Rule 9.4.
-local function queue_tidy(queue, name, life_ms, channel)
+-- Return whether there may be more to forget. `key` as in queue_moved. Rule 9.4.
+local function queue_tidy(queue, name, life_ms, channel, key)
   local over = redis.pcall('ZRANGEBYSCORE', queue, '0', whole(life_ms), 'LIMIT', '0', '16')
   for _, member in ipairs(over) do
     if string.sub(member, 1, 1) == '~' then
       local gone = string.sub(member, 2)
-      if queue_remove(queue, gone) then redis.pcall('PUBLISH', channel, gone) end
+      if queue_remove(queue, gone) then
+        redis.pcall('PUBLISH', channel, gone)
+        queue_moved(queue, key)
+      end
     else
       redis.pcall('ZREM', queue, member)
     end
@@ -185,16 +200,16 @@ end
 
 -- queue_mark - mark that a client of the queue has this node's yes, and remember it until then; nil: no longer than
 -- before. It may get a yes each time it asks, and fail at other nodes. Rules 9.3 and 9.4.
-local function queue_mark(queue, letter, name, place, till_ms)
+local function queue_mark(queue, key, letter, name, place, till_ms)
   local score = whole(-place - queue_high(letter))
-  redis.pcall('ZREM', queue, letter .. name)
+  if redis.pcall('ZREM', queue, letter .. name) == 1 then queue_moved(queue, key) end
   redis.pcall('ZADD', queue, score, string.upper(letter) .. name)
   if till_ms then redis.pcall('ZADD', queue, whole(till_ms), '~' .. name) end
 end
 
 -- queue_mark_slot - the same for a slot.
-local function queue_mark_slot(queue, name, place, till_ms, slot)
-  queue_mark(queue, 'w', name, place, till_ms)
+local function queue_mark_slot(queue, key, name, place, till_ms, slot)
+  queue_mark(queue, key, 'w', name, place, till_ms)
   redis.pcall('ZADD', queue, whole(-1 - slot), '=' .. name)
 end
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lock/far.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define FRONT "quorlock:turn:"
+
+struct far {
+    struct listener listener;
+    struct keylist *keylist;
+    void *owner;
+    char name[]; /* as queue_moved() of queue.lua makes it, without the front of all channels */
+};
+
+struct far *far_begin(struct keylist *keylist, const struct listener_events *events, void *owner, const char *waiter)
+{
+    struct runtime *runtime = keylist->all->runtime;
+    const struct node_key *key = &keylist->keys[0];
+    size_t prefix = runtime->prefix_length;
+    size_t size = key->length + strlen(FRONT) + strlen(waiter) + 2;
+    struct far *far = alloc_zero(&runtime->alloc, sizeof(*far) + size);
+    struct node_key own;
+    char *at;
+
+    assert(keylist->n_keys == 1);
+    if (far == NULL) return NULL;
+    far->listener.events = events;
+    far->keylist = keylist;
+    far->owner = owner;
+    memcpy(far->name, key->text, prefix);
+    at = stpcpy(stpcpy(stpcpy(far->name + prefix, FRONT), waiter), ":");
+    at = stpcpy(at, key->text + prefix);
+    own = (struct node_key){.text = far->name, .length = (size_t)(at - far->name)};
+    assert(own.length < size);
+    subscriptions_open(&keylist->all->subscriptions, &far->listener, &own, 1, 1u << keylist_arbiter(keylist));
+    return far;
+}
+
+void far_end(struct far *far)
+{
+    subscriptions_close(&far->keylist->all->subscriptions, &far->listener);
+    alloc_free(&far->keylist->all->runtime->alloc, far);
+}
+
+void *far_owner(struct listener *listener)
+{
+    return CONTAINER_OF(listener, struct far, listener)->owner;
+}
+
+uint32_t far_confirmed(const struct far *far)
+{
+    return subscriptions_confirmed(&far->listener);
+}
