@@ -312,8 +312,56 @@ void cluster_start(struct cluster *cluster, uint32_t n)
     }
 }
 
+/* ---- who listens ---- */
+
+struct listener {
+    redisContext *context; /* NULL: closed */
+};
+
+static struct listener listeners[LISTENERS_MAX];
+
+void listener_to(struct listener *listener, const char *command, const char *channel)
+{
+    redisReply *reply = redisCommand(listener->context, "%s %s", command, channel);
+
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) fail_msg("no %s", command);
+    freeReplyObject(reply);
+}
+
+struct listener *server_listen(const struct server *server, const char *channel)
+{
+    struct listener *listener = listeners;
+
+    while (listener->context != NULL) assert_true(++listener < listeners + LISTENERS_MAX);
+    listener->context = reach(server);
+    if (listener->context == NULL) fail_msg("no connection to the server on port %u", server->port);
+    listener_to(listener, "SUBSCRIBE", channel);
+    return listener;
+}
+
+void listener_next(struct listener *listener, char *ret_channel, char *ret, size_t size)
+{
+    redisReply *reply = NULL;
+
+    if (redisGetReply(listener->context, (void **)&reply) != REDIS_OK)
+        fail_msg("nothing was heard: %s", listener->context->errstr);
+    assert_true(reply->elements >= 3);
+    if (ret_channel != NULL) snprintf(ret_channel, size, "%s", reply->element[reply->elements - 2]->str);
+    snprintf(ret, size, "%s", reply->element[reply->elements - 1]->str);
+    freeReplyObject(reply);
+}
+
+void listener_close(struct listener *listener)
+{
+    if (listener->context != NULL) redisFree(listener->context);
+    listener->context = NULL;
+}
+
+/* ---- the end ---- */
+
 void cluster_end(struct cluster *cluster)
 {
+    for (size_t i = 0; i < LISTENERS_MAX; i++) listener_close(&listeners[i]);
     for (uint32_t i = 0; i < cluster->n; i++) {
         server_kill(&cluster->servers[i]);
         for (int k = 0; k < 2; k++)

@@ -21,6 +21,7 @@
 
 #define CLUSTER_NODES_MAX 9
 #define TEXT_SIZE         256
+#define LISTENERS_MAX     4
 
 struct server {
     pid_t pid; /* 0: not running */
@@ -33,6 +34,8 @@ struct server {
     char address[TEXT_SIZE];
     char unix_address[TEXT_SIZE]; /* unix:///... */
 };
+
+struct listener;
 
 struct cluster {
     uint32_t n;
@@ -73,6 +76,15 @@ long long server_lock_calls(const struct server *);
 /* server_script_calls - of scripts alone; server_lock_calls counts the SETs in them, too. */
 long long server_script_calls(const struct server *);
 long long server_clients(const struct server *);
+
+/* server_listen - open a connection from outside that has subscribed to the channel when it returns. It is closed with
+ * the servers, or by listener_close.
+ * listener_to - SUBSCRIBE or PSUBSCRIBE to one more.
+ * listener_next - wait for the next message, and copy it and, unless NULL, its channel. */
+struct listener *server_listen(const struct server *, const char *channel);
+void listener_to(struct listener *, const char *command, const char *channel);
+void listener_next(struct listener *, char *ret_channel, char *ret, size_t size);
+void listener_close(struct listener *);
 
 /* cluster_holders - on how many running servers the key holds that value; NULL: any value. */
 uint32_t cluster_holders(const struct cluster *, const char *key, const char *value);

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "redisson_peer.h"
 
-#include <hiredis/hiredis.h>
-#include <stdio.h>
-
 #include "fixture.h"
-
-#define LIMIT_SEC 20
 
 static const char acquire_script[] = "if redis.call('exists', KEYS[1]) == 0 or "
                                      "redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
@@ -52,44 +47,4 @@ long long peer_counts(const struct server *server, const char *key, const char *
 long long peer_fields(const struct server *server, const char *key)
 {
     return run(server, "return redis.call('hlen', KEYS[1])", key, "", 0);
-}
-
-static redisContext *reach(const struct server *server)
-{
-    const struct timeval limit = {.tv_sec = LIMIT_SEC};
-    redisContext *context = redisConnectWithTimeout("127.0.0.1", server->port, limit);
-
-    if (context == NULL || context->err != 0) fail_msg("no connection to port %u", server->port);
-    redisSetTimeout(context, limit);
-    return context;
-}
-
-struct redisContext *peer_listen(const struct server *server, const char *channel)
-{
-    redisContext *context;
-    redisReply *reply;
-
-    fixture_needs_real_servers();
-    context = reach(server);
-    reply = redisCommand(context, "SUBSCRIBE %s", channel);
-    assert_non_null(reply);
-    assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
-    freeReplyObject(reply);
-    return context;
-}
-
-void peer_hear(struct redisContext *context, char *ret, size_t size)
-{
-    redisReply *reply = NULL;
-
-    if (redisGetReply(context, (void **)&reply) != REDIS_OK) fail_msg("nothing was heard: %s", context->errstr);
-    assert_int_equal(reply->elements, 3);
-    assert_string_equal(reply->element[0]->str, "message");
-    snprintf(ret, size, "%s", reply->element[2]->str);
-    freeReplyObject(reply);
-}
-
-void peer_deafen(struct redisContext *context)
-{
-    redisFree(context);
 }

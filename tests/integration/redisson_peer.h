@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * redisson_peer.h - what an RLock sends to one server, by hand: its acquire, and a subscriber of its channel
+ * redisson_peer.h - what an RLock sends to one server, by hand
  *
  * All return at once or fail the running test.
  */
@@ -12,8 +12,6 @@
 #include <stdint.h>
 
 #include "cluster.h"
-
-struct redisContext;
 
 #define PEER_NIL (-99)
 
@@ -30,11 +28,5 @@ long long peer_read_end(const struct server *, const char *key, const char *owne
 long long peer_counts(const struct server *, const char *key, const char *owner);
 /* peer_fields - how many fields the hash has; fails where there is something else. */
 long long peer_fields(const struct server *, const char *key);
-
-/* peer_listen - subscribed when it returns; close with peer_deafen. */
-struct redisContext *peer_listen(const struct server *, const char *channel);
-/* peer_hear - waits for the next message and copies it. */
-void peer_hear(struct redisContext *, char *ret, size_t size);
-void peer_deafen(struct redisContext *);
 
 #endif

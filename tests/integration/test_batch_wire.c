@@ -4,8 +4,6 @@
  */
 #include "keys_fixture.h"
 
-#include <hiredis/hiredis.h>
-
 #include "redis/dialect/dialect.h"
 
 #define MOST 200
@@ -147,54 +145,39 @@ static void assert_faults(enum fault fault)
 
 /* ---- notices ---- */
 
-static redisContext *subscriber;
-enum { TO_KEYS, BY_PATTERN, IN_A_QUEUE, TO_NONE };
+static struct listener *subscriber;
+enum { TO_KEYS, IN_A_QUEUE, TO_NONE, BY_PATTERN };
 static int listening;
-
-static void subscribe(const char *command, const char *channel)
-{
-    redisReply *reply = redisCommand(subscriber, "%s %s", command, channel);
-
-    assert_non_null(reply);
-    freeReplyObject(reply);
-}
 
 /* To every second key; by a pattern to some; for a fair lock of Redisson, in the queue of one; or to none. */
 static void listen_to_keys(void)
 {
     char channel[TEXT_SIZE];
 
-    subscriber = redisConnect("127.0.0.1", server->port);
-    assert_non_null(subscriber);
+    subscriber = server_listen(server, "end");
     for (size_t i = 0; listening == TO_KEYS && i < crowd.n; i += 2) {
         const struct dialect *spoken = plain() ? &dialect_plain : &dialect_redisson;
 
         channel[spoken->channel(&crowd.keys[i], strlen(prefix), channel, sizeof(channel) - 1)] = '\0';
-        subscribe("SUBSCRIBE", channel);
+        listener_to(subscriber, "SUBSCRIBE", channel);
     }
-    if (listening == BY_PATTERN) subscribe("PSUBSCRIBE", "*0*");
-    if (listening == IN_A_QUEUE) subscribe("SUBSCRIBE", "redisson_lock__channel:{k1}:me");
+    if (listening == BY_PATTERN) listener_to(subscriber, "PSUBSCRIBE", "*0*");
+    if (listening == IN_A_QUEUE) listener_to(subscriber, "SUBSCRIBE", "redisson_lock__channel:{k1}:me");
     server_do(server, "DEL redisson_lock_queue:{k1}");
     if (listening == IN_A_QUEUE) server_do(server, "RPUSH redisson_lock_queue:{k1} me");
-    subscribe("SUBSCRIBE", "end");
 }
 
-/* All notices so far, a word of them a line. */
+/* All notices so far, their channels and texts. */
 static void heard(char *ret, size_t size)
 {
+    char channel[TEXT_SIZE], text[TEXT_SIZE];
     size_t used = 0;
-    bool end = false;
 
     server_do(server, "PUBLISH end .");
-    for (ret[0] = '\0'; !end;) {
-        redisReply *reply = NULL;
-
-        assert_int_equal(redisGetReply(subscriber, (void **)&reply), REDIS_OK);
-        end = strcmp(reply->element[1]->str, "end") == 0;
-        for (size_t i = 1; !end && i < reply->elements; i++)
-            used += (size_t)snprintf(ret + used, size - used, "%s\n", reply->element[i]->str);
-        freeReplyObject(reply);
-    }
+    ret[0] = '\0';
+    for (listener_next(subscriber, channel, text, TEXT_SIZE); strcmp(channel, "end") != 0;
+         listener_next(subscriber, channel, text, TEXT_SIZE))
+        used += (size_t)snprintf(ret + used, size - used, "%s %s\n", channel, text);
 }
 
 /* ---- alone and together ---- */
@@ -282,7 +265,7 @@ static void compare_crowd(int maxmemory)
     assert_string_equal(remains, remains_again);
     heard(again, sizeof(again));
     assert_string_equal(notices, again);
-    redisFree(subscriber);
+    listener_close(subscriber);
 }
 
 /* Everything that can be at a key, and every way to ask by a script. */
@@ -307,18 +290,16 @@ static void compare_fenced(int maxmemory)
     counters = NULL;
 }
 
-/* As it mostly is: all are released, and ours; with those that listen to some, or to none. */
-static void compare_releases(enum there (*what)(size_t))
+/* As it mostly is: all are released, and ours; with those that listen so. */
+static void compare_releases(enum there (*what)(size_t), int to)
 {
     at_key = what;
-    for (int to = TO_KEYS; to <= TO_NONE; to++) {
-        listening = to;
-        crowd_of(12);
-        compare_crowd(0);
-        crowd.n = 0;
-        while (crowd.n < 12) add((enum asked)(crowd.n % EXTENDED));
-        compare_crowd(0);
-    }
+    listening = to;
+    crowd_of(12);
+    compare_crowd(0);
+    crowd.n = 0;
+    while (crowd.n < 12) add((enum asked)(crowd.n % EXTENDED));
+    compare_crowd(0);
     listening = TO_KEYS;
     at_key = anything;
 }
@@ -354,24 +335,26 @@ DIALECTS_TEST(test_together_is_as_alone_under_a_prefix)
     compare(0);
     counters = NULL;
     prefix = "";
-    assert_int_equal(server_ask_number(server, "EVAL %s 0", "return #redis.call('KEYS', 'quorlock:fence:*')"), 0);
+    assert_int_equal(server_keys(server, "quorlock:fence:"), 0);
 }
 
 DIALECTS_TEST(test_who_listens_by_a_pattern_is_told)
 {
+    fixture_needs_real_servers();
     listening = BY_PATTERN;
     compare(0);
-    listening = TO_KEYS;
+    compare_releases(only_ours, BY_PATTERN);
+    compare_releases(all_ours_but_one, BY_PATTERN);
 }
 
 DIALECTS_TEST(test_releases_of_what_is_ours_are_as_alone)
 {
-    compare_releases(only_ours);
+    for (int to = TO_KEYS; to <= TO_NONE; to++) compare_releases(only_ours, to);
 }
 
 DIALECTS_TEST(test_releases_of_what_is_ours_but_one_are_as_alone)
 {
-    compare_releases(all_ours_but_one);
+    for (int to = TO_KEYS; to <= TO_NONE; to++) compare_releases(all_ours_but_one, to);
 }
 
 static void guarded_probe(uint32_t guard)
@@ -487,6 +470,7 @@ DIALECTS_TEST(test_together_is_as_alone_where_rights_are_missing)
         {"-del"},    {"-publish"},      {"-pttl"}, {"-mget"}, {"-get", "-mget"},     {"-type"}, {"-time"}, {"-pexpire"},
         {"-pubsub"}, {"resetchannels"}, {"-hdel"}, {"-hset"}, {"-exists", "-lrange"}};
 
+    fixture_needs_real_servers();
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         char uri[TEXT_SIZE];
 
@@ -509,6 +493,7 @@ DIALECTS_TEST(test_one_denied_key)
 {
     char uri[TEXT_SIZE];
 
+    fixture_needs_real_servers();
     server_do(server, "ACL SETUSER bob reset on >sesame ~k0 ~k1 &* +@all");
     snprintf(uri, sizeof(uri), "redis://bob:sesame@127.0.0.1:%u", (unsigned)server->port);
     probe_close(probe);
@@ -633,24 +618,41 @@ DIALECTS_TEST(test_a_broken_guard)
 }
 
 /* Nothing is taken where the guard is gone, or another server than before answers; what is ours is given back. */
+static unsigned begin_looked_at(void)
+{
+    guarded_probe(QUORLOCK_GUARD_STRICT);
+    crowd_of(4);
+    place_all(MISSING);
+    place(0, OURS);
+    for (size_t i = 1; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
+    return probe->levels;
+}
+
+static void assert_nothing_is_taken(unsigned levels)
+{
+    ask_all();
+    assert_outcome(crowd.answers[0], OUTCOME_YES);
+    assert_int_equal(left(), 0);
+    probe_await_after(probe, NODE_READY, levels);
+}
+
 DIALECTS_TEST(test_acquires_look_at_the_guard)
 {
-    for (int another = 0; another < 2; another++) {
-        unsigned levels;
+    unsigned levels = begin_looked_at();
 
-        guarded_probe(QUORLOCK_GUARD_STRICT);
-        crowd_of(4);
-        place_all(MISSING);
-        place(0, OURS);
-        for (size_t i = 1; i < 4; i++) crowd.requests[i].op = OP_ACQUIRE;
-        levels = probe->levels;
-        server_do(server, another == 1 ? "REPLICAOF 127.0.0.1 1" : "DEL quorlock:guard");
-        if (another == 1) server_do(server, "REPLICAOF NO ONE");
-        ask_all();
-        assert_outcome(crowd.answers[0], OUTCOME_YES);
-        assert_int_equal(left(), 0);
-        probe_await_after(probe, NODE_READY, levels);
-    }
+    server_do(server, "DEL quorlock:guard");
+    assert_nothing_is_taken(levels);
+}
+
+DIALECTS_TEST(test_acquires_look_at_the_server)
+{
+    unsigned levels;
+
+    fixture_needs_real_servers();
+    levels = begin_looked_at();
+    server_do(server, "REPLICAOF 127.0.0.1 1");
+    server_do(server, "REPLICAOF NO ONE");
+    assert_nothing_is_taken(levels);
 }
 
 DIALECTS_TEST(test_a_connection_that_ends)
@@ -663,14 +665,14 @@ DIALECTS_TEST(test_a_connection_that_ends)
         crowd.answers[i].came = false;
         assert_int_equal(node_send(probe->node, &crowd.requests[i]), NODE_SENT);
     }
-    event_base_loop(fixture.base, EVLOOP_NONBLOCK);
+    fixture_turn(clock_us());
     server_kill(SERVER(0));
-    while (!crowd.answers[3].came) event_base_loop(fixture.base, EVLOOP_ONCE);
+    while (!crowd.answers[3].came) fixture_turn(clock_us() + LEASE_MS * UINT64_C(1000));
     assert_outcomes(OUTCOME_UNKNOWN);
 }
 
-/* A server without memory for writes still deletes; one that cannot save does not, and says so of each. */
-DIALECTS_TEST(test_a_server_that_refuses_writes)
+/* A server without memory for writes still deletes. */
+DIALECTS_TEST(test_a_server_that_is_full)
 {
     crowd_of(3);
     place_all(OURS);
@@ -678,6 +680,13 @@ DIALECTS_TEST(test_a_server_that_refuses_writes)
     ask_all();
     assert_outcomes(OUTCOME_YES);
     server_do(server, "CONFIG SET maxmemory 0");
+}
+
+/* One that wants replicas does not, and says so of each. */
+DIALECTS_TEST(test_a_server_that_refuses_writes)
+{
+    fixture_needs_real_servers();
+    crowd_of(3);
     place_all(OURS);
     server_do(server, "CONFIG SET min-replicas-to-write 1");
     ask_all();

@@ -36,7 +36,7 @@ static quorlock_lock *take(const char *key, uint32_t lease_ms)
 struct queue {
     const struct server *server;
     char name[TEXT_SIZE], waits[TEXT_SIZE], later[TEXT_SIZE];
-    struct redisContext *waits_ear, *later_ear;
+    struct listener *waits_ear, *later_ear;
 };
 
 static void queue_up(struct queue *queue, const struct server *server, const char *tagged)
@@ -46,8 +46,8 @@ static void queue_up(struct queue *queue, const struct server *server, const cha
     snprintf(queue->waits, sizeof(queue->waits), "redisson_lock__channel:%s:" WAITS, tagged);
     snprintf(queue->later, sizeof(queue->later), "redisson_lock__channel:%s:" LATER, tagged);
     server_do(server, "RPUSH %s " DEAD " " WAITS " " LATER, queue->name);
-    queue->waits_ear = peer_listen(server, queue->waits);
-    queue->later_ear = peer_listen(server, queue->later);
+    queue->waits_ear = server_listen(server, queue->waits);
+    queue->later_ear = server_listen(server, queue->later);
 }
 
 /* The first that listens got one message, the next got none, and the queue is unchanged. */
@@ -55,17 +55,17 @@ static void assert_first_was_told(struct queue *queue)
 {
     char said[TEXT_SIZE];
 
-    peer_hear(queue->waits_ear, said, sizeof(said));
+    listener_next(queue->waits_ear, NULL, said, sizeof(said));
     assert_string_equal(said, "0");
     assert_int_equal(server_ask_number(queue->server, "PUBLISH %s end", queue->waits), 1);
     assert_int_equal(server_ask_number(queue->server, "PUBLISH %s end", queue->later), 1);
-    peer_hear(queue->waits_ear, said, sizeof(said));
+    listener_next(queue->waits_ear, NULL, said, sizeof(said));
     assert_string_equal(said, "end");
-    peer_hear(queue->later_ear, said, sizeof(said));
+    listener_next(queue->later_ear, NULL, said, sizeof(said));
     assert_string_equal(said, "end");
     assert_int_equal(server_ask_number(queue->server, "LLEN %s", queue->name), 3);
-    peer_deafen(queue->waits_ear);
-    peer_deafen(queue->later_ear);
+    listener_close(queue->waits_ear);
+    listener_close(queue->later_ear);
     server_do(queue->server, "DEL %s", queue->name);
 }
 

@@ -50,24 +50,24 @@ REDISSON_TEST(expiry_and_repair)
 
 /* ---- notices ---- */
 
-static void listen_all(struct redisContext *ears[3], const char *channel)
+static void listen_all(struct listener *ears[3], const char *channel)
 {
-    for (uint32_t i = 0; i < 3; i++) ears[i] = peer_listen(SERVER(i), channel);
+    for (uint32_t i = 0; i < 3; i++) ears[i] = server_listen(SERVER(i), channel);
 }
 
-static void hear_all(struct redisContext *ears[3])
+static void hear_all(struct listener *ears[3])
 {
     char said[TEXT_SIZE];
 
     for (uint32_t i = 0; i < 3; i++) {
-        peer_hear(ears[i], said, sizeof(said));
+        listener_next(ears[i], NULL, said, sizeof(said));
         assert_string_equal(said, "0");
     }
 }
 
-static void deafen_all(struct redisContext *ears[3])
+static void deafen_all(struct listener *ears[3])
 {
-    for (uint32_t i = 0; i < 3; i++) peer_deafen(ears[i]);
+    for (uint32_t i = 0; i < 3; i++) listener_close(ears[i]);
 }
 
 REDISSON_TEST(our_release_is_published)
@@ -81,7 +81,7 @@ REDISSON_TEST(our_release_is_published)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         quorlock_lock *lock = fixture_lock(fixture.client, rows[i].key, LEASE(LONG_LEASE_MS));
-        struct redisContext *ears[3];
+        struct listener *ears[3];
         struct seen seen;
 
         assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);

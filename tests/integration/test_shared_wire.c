@@ -390,7 +390,7 @@ static void begin_turn(const char *const *readers, size_t n)
 /* Readers that a writer kept out come before the next one. */
 WIRE_TEST(test_a_turn_for_readers)
 {
-    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+    struct listener *listener = server_listen(server, "quorlock:released:a");
 
     begin_turn(&(const char *){"r"}, 1);
     assert_int_equal(intents("R"), 1);
@@ -405,14 +405,14 @@ WIRE_TEST(test_a_turn_for_readers)
     assert_outcome(shared(OP_RELEASE, US), OUTCOME_YES);
     assert_false(has(0));
     assert_held_by(of(OP_ACQUIRE, OTHERS, 1, 1, "late", 0), "quorlock:waits:w", 1, LEASE_MS);
-    peer_deafen(listener);
+    listener_close(listener);
 }
 
 /* Where one of two is in, and gone, the key stays for the other; where that gives up, it does not. */
 WIRE_TEST(test_a_turn_is_for_all_of_them)
 {
     static const char *const both[] = {"r1", "r2"};
-    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+    struct listener *listener = server_listen(server, "quorlock:released:a");
 
     begin_turn(both, 2);
     assert_int_equal(intents("r"), 2);
@@ -421,20 +421,20 @@ WIRE_TEST(test_a_turn_is_for_all_of_them)
     assert_true(server_holds(server, "a", SENTINEL));
     assert_outcome(intend("r2", true, 0, 0), OUTCOME_YES);
     assert_false(has(0));
-    peer_deafen(listener);
+    listener_close(listener);
 }
 
 /* An attempt that failed held nothing that readers waited for; and where nobody listens nobody waits. */
 WIRE_TEST(test_no_turn)
 {
-    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+    struct listener *listener = server_listen(server, "quorlock:released:a");
 
     for (int i = 0; i < 2; i++) {
         put(0, THEM, LONG_MS);
         assert_outcome(intend("r1", true, 0, LEASE_MS), OUTCOME_YES);
         give_back(THEM, i == 0);
         assert_false(has(0));
-        if (i == 0) peer_deafen(listener);
+        if (i == 0) listener_close(listener);
         while (server_ask_number(server, "PUBLISH quorlock:released:a x") > 0) continue;
     }
 }
@@ -443,7 +443,7 @@ WIRE_TEST(test_no_turn)
  * the next one behind the one before. */
 WIRE_TEST(test_the_first_reader_tells_the_others)
 {
-    struct redisContext *listener = peer_listen(server, "quorlock:released:a");
+    struct listener *listener = server_listen(server, "quorlock:released:a");
     char heard[64];
 
     for (int others = 0; others < 2; others++) {
@@ -454,15 +454,15 @@ WIRE_TEST(test_the_first_reader_tells_the_others)
         assert_int_equal(server_ask_number(server, "DEL a"), 1);
         assert_outcome(of(OP_ACQUIRE, US, 1, 1, "r1", 0), OUTCOME_YES);
         if (others > 0) {
-            peer_hear(listener, heard, sizeof(heard));
+            listener_next(listener, NULL, heard, sizeof(heard));
             assert_string_equal(heard, US);
             assert_outcome(of(OP_ACQUIRE, OTHERS, 1, 1, "r2", 0), OUTCOME_YES);
         }
         assert_int_equal(server_ask_number(server, "PUBLISH quorlock:released:a end"), 1);
-        peer_hear(listener, heard, sizeof(heard));
+        listener_next(listener, NULL, heard, sizeof(heard));
         assert_string_equal(heard, "end");
     }
-    peer_deafen(listener);
+    listener_close(listener);
 }
 
 WIRE_TEST(test_break_takes_all)

@@ -10,8 +10,9 @@
 #include "fixture.h"
 #include "place.h"
 
-#define WORDS_MAX 512u
-#define PORT      6379u
+#define WORDS_MAX     512u
+#define PORT          6379u
+#define HEAR_LIMIT_US 30000000u
 
 _Static_assert(CLUSTER_NODES_MAX <= PLACE_SERVERS_MAX, "each server has a place");
 
@@ -35,6 +36,80 @@ static uint32_t index_of(const struct server *server)
     return (uint32_t)(server - fixture.cluster.servers);
 }
 
+/* ---- who listens ---- */
+
+struct listener {
+    struct session *session; /* NULL: closed */
+    uint32_t server;
+    redisReader *reader;
+};
+
+static struct listener listeners[LISTENERS_MAX];
+
+static void on_said(void *arg, const void *bytes, size_t size)
+{
+    const struct listener *listener = arg;
+
+    assert_int_equal(redisReaderFeed(listener->reader, bytes, size), REDIS_OK);
+}
+
+/* What was said next, or NULL: nothing. */
+static redisReply *next_said(struct listener *listener)
+{
+    void *reply = NULL;
+
+    assert_int_equal(redisReaderGetReply(listener->reader, &reply), REDIS_OK);
+    return reply;
+}
+
+void listener_to(struct listener *listener, const char *command, const char *channel)
+{
+    redisReply *reply;
+    char *bytes = NULL;
+    int length = redisFormatCommand(&bytes, "%s %s", command, channel);
+
+    place_say(listener->server, listener->session, bytes, (size_t)length);
+    free(bytes);
+    reply = next_said(listener);
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) fail_msg("no %s", command);
+    freeReplyObject(reply);
+}
+
+struct listener *server_listen(const struct server *server, const char *channel)
+{
+    struct listener *listener = listeners;
+
+    while (listener->session != NULL) assert_true(++listener < listeners + LISTENERS_MAX);
+    listener->reader = redisReaderCreate();
+    listener->server = index_of(server);
+    listener->session = place_listen(listener->server, on_said, listener);
+    listener_to(listener, "SUBSCRIBE", channel);
+    return listener;
+}
+
+void listener_next(struct listener *listener, char *ret_channel, char *ret, size_t size)
+{
+    uint64_t until_us = clock_us() + HEAR_LIMIT_US;
+    redisReply *reply = next_said(listener);
+
+    for (; reply == NULL; reply = next_said(listener)) {
+        if (clock_us() >= until_us) fail_msg("nothing was heard");
+        place_turn(until_us);
+    }
+    assert_true(reply->elements >= 3);
+    if (ret_channel != NULL) snprintf(ret_channel, size, "%s", reply->element[reply->elements - 2]->str);
+    snprintf(ret, size, "%s", reply->element[reply->elements - 1]->str);
+    freeReplyObject(reply);
+}
+
+void listener_close(struct listener *listener)
+{
+    if (listener->session == NULL) return;
+    place_deafen(listener->session);
+    redisReaderFree(listener->reader);
+    listener->session = NULL;
+}
+
 /* ---- life ---- */
 
 void cluster_start(struct cluster *cluster, uint32_t n)
@@ -55,6 +130,7 @@ void cluster_start(struct cluster *cluster, uint32_t n)
 
 void cluster_end(struct cluster *cluster)
 {
+    for (size_t i = 0; i < LISTENERS_MAX; i++) listener_close(&listeners[i]);
     cluster->n = 0;
 }
 

@@ -9,6 +9,7 @@
 #include "sim/parts/net.h"
 #include "sim/parts/place_fixture.h"
 #include "sim/parts/server.h"
+#include "test.h"
 
 #define BOOT_US UINT64_C(5000000000)
 #define WALL_US UINT64_C(1800000000000000)
@@ -175,6 +176,28 @@ const char *place_do(uint32_t index, const char *const *words, size_t n_words)
         configure(model_manners(model), words[2], words[3]))
         return "OK";
     return model_do(model, server_wall_us(server), words, n_words);
+}
+
+static void on_hang_up(void *arg)
+{
+    (void)arg;
+    fail_msg("the server closed the connection of who listens");
+}
+
+struct session *place_listen(uint32_t index, void (*write)(void *arg, const void *bytes, size_t size), void *arg)
+{
+    return model_open(server_model(place.servers[index]), write, on_hang_up, arg);
+}
+
+void place_say(uint32_t index, struct session *session, const char *bytes, size_t size)
+{
+    model_feed(session, bytes, size);
+    assert_true(model_step(session, server_wall_us(place.servers[index])));
+}
+
+void place_deafen(struct session *session)
+{
+    model_close(session);
 }
 
 long long place_scripts(uint32_t index)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct alloc_hooks;
+struct session;
 struct system;
 
 #define PLACE_SERVERS_MAX 9u
@@ -40,6 +41,11 @@ void place_crash(uint32_t index);
 void place_freeze(uint32_t index, bool frozen);
 /* place_do - run a command of the operator there, and return the reply as text. */
 const char *place_do(uint32_t index, const char *const *words, size_t n_words);
+/* place_listen - open a connection of the operator that stays; write() gets all that the server says there.
+ * place_say - send a command there, and let the server execute it. place_deafen - close the connection. */
+struct session *place_listen(uint32_t index, void (*write)(void *arg, const void *bytes, size_t size), void *arg);
+void place_say(uint32_t index, struct session *, const char *bytes, size_t size);
+void place_deafen(struct session *);
 /* place_keys - return how many of its keys begin so. */
 long long place_keys(uint32_t index, const char *prefix);
 /* place_scripts, place_sets - return how many scripts, and how many SETs of clients, it has executed. */
