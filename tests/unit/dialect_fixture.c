@@ -82,6 +82,33 @@ const char *dialect_word(const struct dialect_fixture *f, size_t index, size_t *
     }
 }
 
+const char *dialect_commands(struct dialect_fixture *f)
+{
+    static char text[1024];
+    const char *at = f->out.data, *end = f->out.data + f->out.used;
+    size_t used = 0;
+
+    text[0] = '\0';
+    assert_int_equal(f->out.fault, BYTES_FINE);
+    while (at < end) {
+        size_t n = strtoul(at + 1, NULL, 10);
+
+        assert_int_equal(*at, '*');
+        at = strchr(at, '\n') + 1;
+        for (size_t i = 0; i < n; i++) {
+            size_t length = strtoul(at + 1, NULL, 10);
+            const char *word = strchr(at, '\n') + 1;
+            bool script = length > 200;
+
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s%s", script ? 6 : (int)length,
+                                     script ? "SCRIPT" : word, i + 1 < n ? " " : "\n");
+            at = word + length + 2;
+        }
+    }
+    bytes_cut(&f->out, 0);
+    return text;
+}
+
 /* The letter of a script: whole, or its hash; '\0': it is none. */
 static char letter_of(const struct dialect *dialect, const char *word, size_t length)
 {

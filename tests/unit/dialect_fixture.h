@@ -64,6 +64,9 @@ void dialect_build_one(struct dialect_fixture *, const struct dialect *, const s
 #define ALL_SENT UINT32_MAX
 /* dialect_word - word number index of that command. */
 const char *dialect_word(const struct dialect_fixture *, size_t index, size_t *ret_length);
+/* dialect_commands - take the commands out of f->out, and return them as text, a line each, with SCRIPT for a script.
+ */
+const char *dialect_commands(struct dialect_fixture *);
 void assert_sent(struct dialect_fixture *, const struct dialect *, const struct dialect_sent *, size_t n);
 /* assert_judged - each reply alone, byte by byte, and all of them in one piece. */
 void assert_judged(struct dialect_fixture *, const struct dialect *, const struct dialect_judged *, size_t n);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_guard.c - what a node asks of its guard, what it makes of the replies, and what the guards of all nodes say */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <quorlock/quorlock.h>
@@ -24,50 +23,23 @@ static struct guard guard_of(const char *set, bool named)
 
 /* ---- what is sent ---- */
 
-/* The commands in f->out, a line each; the script, which is long, by a word. */
-static const char *commands(struct dialect_fixture *f)
-{
-    static char text[1024];
-    const char *at = f->out.data, *end = f->out.data + f->out.used;
-    size_t used = 0;
-
-    assert_int_equal(f->out.fault, BYTES_FINE);
-    while (at < end) {
-        size_t n = strtoul(at + 1, NULL, 10);
-
-        assert_int_equal(*at, '*');
-        at = strchr(at, '\n') + 1;
-        for (size_t i = 0; i < n; i++) {
-            size_t length = strtoul(at + 1, NULL, 10);
-            const char *word = strchr(at, '\n') + 1;
-            bool script = length > 200;
-
-            used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s%s", script ? 6 : (int)length,
-                                     script ? "SCRIPT" : word, i + 1 < n ? " " : "\n");
-            at = word + length + 2;
-        }
-    }
-    bytes_cut(&f->out, 0);
-    return text;
-}
-
 DIALECT_TEST(the_guard_is_asked_for)
 {
     struct guard guard = guard_of("s", true);
 
     guard_look(&guard, &f->out);
-    assert_string_equal(commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl look\n");
+    assert_string_equal(dialect_commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl look\n");
     assert_true(guard.asked && guard.looks);
     guard_ask(&guard, &f->out);
-    assert_string_equal(commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl 0\n");
+    assert_string_equal(dialect_commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl 0\n");
     snprintf(guard.seen, sizeof(guard.seen), "x");
     guard_ask(&guard, &f->out);
-    assert_string_equal(commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl 1\n");
+    assert_string_equal(dialect_commands(f), "EVAL SCRIPT 1 quorlock:guard 3 s 30000 run repl 1\n");
     guard_compare(&f->out);
-    assert_string_equal(commands(f), "CLIENT CACHING YES\nGET quorlock:guard\n");
+    assert_string_equal(dialect_commands(f), "CLIENT CACHING YES\nGET quorlock:guard\n");
     guard_init(&guard, QUORLOCK_GUARD_OFF, 5, 700, NULL, false);
     guard_ask(&guard, &f->out);
-    assert_string_equal(commands(f), "EVAL SCRIPT 1 quorlock:guard 5  700   0\n");
+    assert_string_equal(dialect_commands(f), "EVAL SCRIPT 1 quorlock:guard 5  700   0\n");
 }
 
 TEST(a_guard_is_on_in_two_modes)
@@ -108,7 +80,7 @@ DIALECT_TEST(bootstrap_is_one_command_or_a_transaction)
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
         guard_bootstrap(&guard, &f->out, &rows[i].request);
-        assert_string_equal(commands(f), rows[i].commands);
+        assert_string_equal(dialect_commands(f), rows[i].commands);
         assert_int_equal(guard_parts(&rows[i].request), rows[i].parts);
     }
     assert_int_equal(guard_parts(&acquire), 0);
