@@ -21,7 +21,7 @@
 
 #define CLUSTER_NODES_MAX 9
 #define TEXT_SIZE         256
-#define LISTENERS_MAX     4
+#define LISTENERS_MAX     16
 
 struct server {
     pid_t pid; /* 0: not running */

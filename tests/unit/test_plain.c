@@ -241,6 +241,59 @@ DIALECT_TEST(replies_about_permits_tell_of_slots)
                     "the name has 3 permits, this lock gives 5 (all clients of a name must give the same number; ");
 }
 
+#define CLIENT(name) "id=3 name=" name " age=1\n"
+
+DIALECT_TEST(replies_of_rare_requests_are_read)
+{
+    static const struct {
+        enum op op;
+        const char *wire;
+        enum outcome outcome;
+        uint32_t turns, before, count;
+        uint64_t refusing;
+        bool fits;
+    } rows[] = {
+        {OP_ACQUIRE, "*6\r\n$1\r\nb\r\n:9\r\n:2\r\n$3\r\n011\r\n:4\r\n:3\r\n", OUTCOME_OTHER, 4, 3, 2, 6, true},
+        {OP_ACQUIRE, "*6\r\n$1\r\nb\r\n:9\r\n:2\r\n$0\r\n\r\n:-4\r\n:-3\r\n", OUTCOME_OTHER, 0, 0, 2, 0, true},
+        {OP_ACQUIRE, "*4\r\n$1\r\nb\r\n:9\r\n:-1\r\n$1\r\n1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_ACQUIRE, "*3\r\n:1\r\n:9007199254740991\r\n:1\r\n", OUTCOME_YES, 0, 0, 0, 0, true},
+        {OP_ACQUIRE, "*3\r\n:1\r\n:9007199254740992\r\n:1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_ACQUIRE, "*3\r\n:1\r\n:-1\r\n:1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_ACQUIRE, "*3\r\n:1\r\n:1\r\n:-1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_ACQUIRE, "*3\r\n:2\r\n:1\r\n:1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_ACQUIRE, "*4\r\n:1\r\n:7\r\n:5\r\n:-1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_INTEND, ":1\r\n", OUTCOME_YES, 0, 0, 0, 0, true},
+        {OP_INTEND, ":5\r\n", OUTCOME_YES, 0, 4, 0, 0, true},
+        {OP_INTEND, ":-1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_EXTEND, ":1\r\n", OUTCOME_YES, 0, 0, 0, 0, true},
+        {OP_EXTEND, ":2\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_EXTEND, "*0\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_RELEASE, "*2\r\n:0\r\n$5\r\nGUARD\r\n", OUTCOME_MISSING, 0, 0, 0, 0, true},
+        {OP_RELEASE, ":-1\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+        {OP_CLIENTS, "$85\r\n" CLIENT("quorlock") CLIENT("quorlock-unguarded") CLIENT("quorlock") "\r\n", OUTCOME_YES,
+         0, 0, 2, 0, true},
+        {OP_CLIENTS, "+OK\r\n", OUTCOME_ERROR, 0, 0, 0, 0, false},
+    };
+
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        struct node_reply got = dialect_judge(f, &dialect_plain, rows[i].op, true, rows[i].wire);
+
+        if (got.outcome != rows[i].outcome || (got.fault != FAULT_PROTO) != rows[i].fits)
+            fail_msg("%s: outcome %d fault %d", rows[i].wire, got.outcome, got.fault);
+        assert_int_equal(got.turns, rows[i].turns);
+        assert_int_equal(got.before, rows[i].before);
+        assert_int_equal(got.count, rows[i].count);
+        assert_int_equal(got.refusing, rows[i].refusing);
+    }
+}
+
+DIALECT_TEST(clients_are_listed)
+{
+    static const struct dialect_sent row = {{.op = OP_CLIENTS}, &guard_off, "CLIENT LIST"};
+
+    assert_sent(f, &dialect_plain, &row, 1);
+}
+
 DIALECT_TEST(requests_become_commands)
 {
     assert_sent(f, &dialect_plain, sent, LENGTH(sent));

@@ -32,6 +32,7 @@ static const struct good_row good_rows[] = {
     {"redis://:@h", URI_NAME, "h", 6379, 0, NULL, NULL, "h:6379"},
     {"redis://bob:s%40c%2fr:t@h:2/1", URI_NAME, "h", 2, 1, "bob", "s@c/r:t", "h:2/1"},
     {"redis://b%6fb:a@b@h", URI_NAME, "h", 6379, 0, "bob", "a@b", "h:6379"},
+    {"redis://:%2F%3a%4Af@h", URI_NAME, "h", 6379, 0, NULL, "/:Jf", "h:6379"},
     {"redis://u:p@[2001:DB8::2]:5/2", URI_NUMERIC, "2001:db8::2", 5, 2, "u", "p", "[2001:db8::2]:5/2"},
     {"valkey://u:p@H:1/3", URI_NAME, "h", 1, 3, "u", "p", "h:1/3"},
     {"Valkeys://h", URI_NAME, "h", 6379, 0, NULL, NULL, "rediss://h:6379"},
@@ -116,6 +117,10 @@ static const struct bad_row bad_rows[] = {
     {"u@h", QUORLOCK_ERR_INVAL, "address: ", "redis://"},
     {"h/2", QUORLOCK_ERR_INVAL, "\"h\"", "redis://"},
     {"http://h", QUORLOCK_ERR_INVAL, "\"http://\"", "scheme"},
+    {"quorlok://h", QUORLOCK_ERR_INVAL, "\"quorlok://\"", "scheme"},
+    {"redi://h", QUORLOCK_ERR_INVAL, "\"redi://\"", "scheme"},
+    {"unixs://h", QUORLOCK_ERR_INVAL, "\"unixs://\"", "scheme"},
+    {".", QUORLOCK_ERR_INVAL, "\".\"", "neither"},
     {"redis://h/x", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
     {"redis://h/-1", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
     {"redis://h/99999999", QUORLOCK_ERR_INVAL, "\"redis://h\"", "database"},
@@ -132,6 +137,10 @@ static const struct bad_row bad_rows[] = {
     {"redis://bob:ses/ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "%2F"},
     {"redis://bob:ses%zzame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
     {"redis://bob:ses%00ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:ses%2:ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:ses%2`ame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:ses%2game@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
+    {"redis://bob:ses%2Game@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
     {"redis://bob:sesame%4@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the password, % must"},
     {"redis://bob%:sesame@h", QUORLOCK_ERR_INVAL, "\"redis://h\"", "in the user, % must"},
     {"redis://:sesame", QUORLOCK_ERR_INVAL, "\"redis://\"", "no host"},
@@ -189,6 +198,10 @@ TEST(addresses_that_are_too_long_are_refused)
     text[300] = '\0';
     assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     assert_non_null(strstr(error, "too long"));
+    /* Of short labels. */
+    for (size_t i = 9; i < 300; i += 10) text[i] = '.';
+    assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
+    memset(text, 'a', 300);
     text[64] = '\0'; /* a label may have 63 */
     assert_int_equal(uri_parse(&uri, &memory, text, error, sizeof(error)), QUORLOCK_ERR_INVAL);
     text[63] = '\0';
@@ -296,11 +309,13 @@ TEST(user_and_password_are_given_to_an_address_that_has_neither)
 
 TEST(an_address_keeps_its_own_login_and_takes_each_other_one_that_it_is_given)
 {
+    struct counted counted = {.until_failure = -1};
+    const struct alloc_hooks hooks = counted_hooks(&counted);
     struct alloc alloc;
     struct uri own = {0}, given = {0};
     char error[200];
 
-    alloc_init(&alloc, NULL);
+    alloc_init(&alloc, &hooks);
     assert_int_equal(uri_parse(&own, &alloc, "redis://:b@host", error, sizeof(error)), 0);
     assert_int_equal(uri_parse(&given, &alloc, "host", error, sizeof(error)), 0);
     for (int i = 0; i < 2; i++) {
@@ -310,6 +325,14 @@ TEST(an_address_keeps_its_own_login_and_takes_each_other_one_that_it_is_given)
         assert_true(uri_logs_in_with(&given, i == 0 ? "u" : "", i == 0 ? "p" : "q"));
         assert_false(uri_logs_in_with(&given, NULL, "p"));
     }
+    /* Without memory nothing changes. */
+    for (long n = 0; n < 2; n++) {
+        counted.until_failure = n;
+        assert_int_equal(uri_log_in(&given, &alloc, "v", "r"), QUORLOCK_ERR_NOMEM);
+        assert_true(uri_logs_in_with(&given, "", "q"));
+    }
+    counted.until_failure = -1;
     uri_clear(&own, &alloc);
     uri_clear(&given, &alloc);
+    assert_int_equal(counted.out, 0);
 }

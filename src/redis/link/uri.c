@@ -380,13 +380,12 @@ static void find_scheme(struct uri_reader *reader)
     if (n != 0 && n < URI_SCHEME_MAX && strncmp(reader->text + n, "://", 3) == 0) reader->n_scheme = (int)n + 3;
 }
 
-/* Whether the address has one of these two schemes. */
+/* Whether the address has one of these two schemes. None of them is the beginning of another. */
 static bool has_scheme(const struct uri_reader *reader, const char *scheme, const char *other)
 {
     size_t length = (size_t)reader->n_scheme;
 
-    return (length == strlen(scheme) && strncasecmp(reader->scheme, scheme, length) == 0) ||
-           (length == strlen(other) && strncasecmp(reader->scheme, other, length) == 0);
+    return strncasecmp(reader->scheme, scheme, length) == 0 || strncasecmp(reader->scheme, other, length) == 0;
 }
 
 static int read_address(struct uri_reader *reader)
