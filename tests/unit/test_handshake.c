@@ -6,6 +6,8 @@
 
 #include "dialect_fixture.h"
 #include "redis/link/handshake.h"
+#include "redis/wire/errors.h"
+#include "redis/wire/info.h"
 
 enum shape { FAILS, WARNS, UNASKED, GREET, KNOCK, LOOK }; /* the first three: a node's, by what eviction does */
 
@@ -429,4 +431,95 @@ HANDSHAKE_TEST(what_cannot_be_read_is_shown_without_the_password)
         handshake_malformed(&shake, says[i].first, "it is odd", why, sizeof(why));
         assert_string_equal(why, says[i].why);
     }
+}
+
+/* ---- words of INFO, HELLO and errors ---- */
+
+TEST(a_version_is_compared_by_its_numbers)
+{
+    static const struct {
+        const char *info, *kind;
+        bool too_old;
+    } versions[] = {
+        {"redis_version:6.2.0", "Redis", false},   {"redis_version:6.1.9", "Redis", true},
+        {"redis_version:5.9", "Redis", true},      {"redis_version:10.0", "Redis", false},
+        {"redis_version:6", "Redis", true},        {"redis_version:6x9", "Redis", true},
+        {"valkey_version:7.2.0", "Valkey", false}, {"redis_version:7.2.4\r\nvalkey_version:7.1.0", "Valkey", true},
+    };
+
+    for (size_t i = 0; i < LENGTH(versions); i++) {
+        struct info_server server;
+        char version[20];
+
+        assert_true(info_server(versions[i].info, strlen(versions[i].info), &server, version, sizeof(version)));
+        assert_string_equal(server.kind, versions[i].kind);
+        if (server.too_old != versions[i].too_old) fail_msg("%s", versions[i].info);
+    }
+}
+
+TEST(a_field_is_found_by_its_whole_name)
+{
+    static const struct {
+        const char *info, *value; /* NULL: there is none */
+    } fields[] = {{"role:a", "a"},
+                  {"x:y\r\nrole:a\r\nz:z", "a"},
+                  {"role:\r\n", ""},
+                  {"roles:a", NULL},
+                  {"role", NULL},
+                  {"xrole:a", NULL},
+                  {"", NULL},
+                  {"role:a\tb\n", "a?b"},
+                  {"role:\nrole:b", ""},
+                  {"role:0123456789", "0123456"}};
+
+    for (size_t i = 0; i < LENGTH(fields); i++) {
+        char value[8] = "";
+        bool found = info_field(fields[i].info, strlen(fields[i].info), "role", value, sizeof(value));
+
+        if (found != (fields[i].value != NULL)) fail_msg("%s", fields[i].info);
+        if (found) assert_string_equal(value, fields[i].value);
+    }
+}
+
+HANDSHAKE_TEST(what_a_server_says_it_is)
+{
+    static const struct {
+        const char *wire, *other;
+    } hellos[] = {
+        {OTHER, "other"},
+        {"%2\r\n+proto\r\n:3\r\n+server\r\n+other", "other"},
+        {"%1\r\n+server\r\n+redis", ""},
+        {"%1\r\n+server\r\n+valkey", ""},
+        {"%2\r\n+server\r\n:3\r\n+server\r\n+other", "other"},
+        {"%1\r\n+name\r\n+other", ""},
+        {"*2\r\n+server\r\n+other", ""},
+    };
+
+    for (size_t i = 0; i < LENGTH(hellos); i++) {
+        char other[32] = "x";
+
+        info_other(hear(f, hellos[i].wire), other, sizeof(other));
+        assert_string_equal(other, hellos[i].other);
+    }
+}
+
+TEST(an_error_is_known_by_its_first_words_wherever_they_stand)
+{
+    static const struct {
+        const char *text;
+        enum fault fault;
+    } errors[] = {
+        {"READONLY You can't", FAULT_REPLICA},
+        {"READONLYx", FAULT_OTHER},
+        {"ERR Error running script (call to f_0): @user_script:3: -READONLY You can't", FAULT_REPLICA},
+        {"@user_script: 3: READONLY You can't", FAULT_REPLICA},
+        {"@user_script: 3:-READONLY You can't", FAULT_OTHER},
+        {"@user_script: 3; READONLY You can't", FAULT_OTHER},
+        {"ERR other: READONLY You can't", FAULT_OTHER},
+        {"@user_script: ", FAULT_OTHER},
+    };
+
+    for (size_t i = 0; i < LENGTH(errors); i++)
+        if (error_classify(errors[i].text, strlen(errors[i].text)).fault != errors[i].fault)
+            fail_msg("%s", errors[i].text);
 }

@@ -2,7 +2,9 @@
 /*
  * test_tls.c - TLS over a socket that is in the test's hands: bytes cut anywhere, full sockets, names, certificates
  */
+#include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node_fixture.h"
+#include "redis/link/dial.h"
 #include "tls_fixture.h"
 
 static char pattern[300000];
@@ -488,9 +492,142 @@ TLS_TEST(new_certificates_are_read_until_that_works)
     assert_refreshed(f, "1 the TLS certificates changed");
 }
 
+/* ---- what ends it, and what is wanted ---- */
+
+static ssize_t refuse_receive(struct system *system, int fd, void *ret, size_t size)
+{
+    (void)system;
+    (void)fd;
+    (void)ret;
+    (void)size;
+    errno = ECONNRESET;
+    return -1;
+}
+
+static ssize_t refuse_send(struct system *system, int fd, const void *bytes, size_t size)
+{
+    (void)system;
+    (void)fd;
+    (void)bytes;
+    (void)size;
+    errno = EPIPE;
+    return -1;
+}
+
+TLS_TEST(the_reason_of_the_socket_comes_before_that_of_openssl)
+{
+    tls_fixture_begin(f, "redis.example");
+    f->ops.recv = refuse_receive;
+    bytes_append(&f->down, "x", 1);
+    tls_fixture_run(f);
+    assert_refused(f, FAULT_UNREACHABLE,
+                   "TLS: Connection reset by peer during the handshake: has the server TLS on this port");
+}
+
+TLS_TEST(a_write_that_fails_is_told)
+{
+    tls_fixture_connect(f, "redis.example");
+    assert_open(f);
+    f->ops.send = refuse_send;
+    tls_fixture_say(f, "x", 1);
+    tls_fixture_run(f);
+    assert_true(f->ended);
+    assert_string_equal(conn_why(&f->conn), "Broken pipe");
+    assert_int_equal(f->conn.fault, FAULT_UNREACHABLE);
+}
+
+TLS_TEST(a_server_that_wants_another_certificate_is_told)
+{
+    struct tls_config config = tls_fixture_config(f);
+    char cert[64];
+
+    snprintf(cert, sizeof(cert), "%s/cert.pem", f->folder);
+    tls_fixture_write(&f->leaf, cert, true);
+    SSL_CTX_set_verify(f->server_context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    for (int has = 0; has < 2; has++) {
+        config.cert = has == 1 ? cert : NULL;
+        read_instead(f, &config);
+        for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+            SSL_CTX_set_max_proto_version(f->server_context, version);
+            tls_fixture_connect(f, "redis.example");
+            assert_true(f->ended);
+            assert_int_equal(f->conn.fault, FAULT_AUTH);
+            assert_contains(conn_why(&f->conn),
+                            has == 1 ? ": it does not accept our certificate: give one that its CA signed by --tls-cert"
+                                     : ": it asks for a certificate: give ours by --tls-cert and --tls-key");
+        }
+    }
+    assert_int_equal(unlink(cert), 0);
+}
+
+TLS_TEST(a_file_that_cannot_be_used_is_named)
+{
+    struct tls_config config = tls_fixture_config(f);
+    char why[TLS_TEXT_SIZE], key[64];
+    struct tls *tls = NULL;
+    FILE *file;
+
+    config.cert = "/nowhere/cert.pem";
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), QUORLOCK_ERR_INVAL);
+    assert_contains(why, "--tls-cert (tls_cert): \"/nowhere/cert.pem\": No such file or directory: give a file with a");
+    snprintf(key, sizeof(key), "%s/key.pem", f->folder);
+    config.cert = f->ca_path;
+    config.key = key;
+    file = fopen(key, "w");
+    assert_non_null(file);
+    assert_int_equal(PEM_write_PrivateKey(file, f->ca.key, EVP_aes_128_cbc(), (unsigned char *)"pw", 2, NULL, NULL), 1);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), QUORLOCK_ERR_INVAL);
+    assert_contains(why, "--tls-key (tls_key): \"");
+    assert_contains(why, "/key.pem\": it needs a passphrase: give a file with the key of the certificate in PEM");
+    assert_int_equal(unlink(key), 0);
+}
+
+/* ---- a server that says nothing ---- */
+
+static struct tls *connect_in_silence(struct node_fixture *f, uint32_t connect_ms)
+{
+    static const struct fake_step silent[] = {END};
+    const struct tls_config config = {.ca = NULL};
+    char why[TLS_TEXT_SIZE];
+    struct tls *tls = NULL;
+
+    node_fixture_open(f);
+    assert_int_equal(tls_new(&tls, &f->system, &config, why, sizeof(why)), 0);
+    f->config.link.tls = tls;
+    f->config.link.connect_ms = connect_ms;
+    node_fixture_uri(f, "rediss://127.0.0.1", "");
+    fake_play(f->server, silent);
+    assert_non_null(node_fixture_new_node(f));
+    return tls;
+}
+
+static void end_silence(struct node_fixture *f, struct tls *tls)
+{
+    node_free(f->node);
+    f->node = NULL;
+    tls_free(tls);
+}
+
+NODE_TEST(a_server_that_does_not_answer_the_tls_handshake_is_told)
+{
+    struct tls *tls = connect_in_silence(f, 30);
+
+    run_until(f, "down unreachable");
+    assert_contains(f->why, "TLS: no answer to the handshake within 30 ms (connect_timeout_ms, --connect-timeout): "
+                            "frozen, or no TLS on this port: then write redis://");
+    end_silence(f, tls);
+    tls = connect_in_silence(f, 60000);
+    for (int i = 0; i < 10000 && strcmp(node_why(f->node), "connecting") == 0; i++) run_on(f, 1);
+    assert_string_equal(node_why(f->node), "connecting: no answer to the TLS handshake yet");
+    end_silence(f, tls);
+}
+
 TLS_TEST(memory_may_fail_at_any_point)
 {
     struct tls_config config = tls_fixture_config(f);
+    struct link_config link = {.uri = &f->uri};
+    struct dial dial;
     struct tls *tls = NULL;
     char why[TLS_TEXT_SIZE];
     int status = QUORLOCK_ERR_NOMEM;
@@ -505,8 +642,13 @@ TLS_TEST(memory_may_fail_at_any_point)
     assert_true(n > 3);
     f->counted.until_failure = 0;
     tls_fixture_hang_up(f);
-    assert_int_equal(uri_parse(&f->uri, &memory, "rediss://h", why, sizeof(why)), 0);
+    assert_int_equal(uri_parse(&f->uri, &memory, "rediss://127.0.0.1", why, sizeof(why)), 0);
     assert_null(tls_open(tls, &f->conn, &f->uri));
+    link.tls = tls;
+    dial_init(&dial, &f->conn, &link, NULL, NULL);
+    f->counted.until_failure = 0;
+    assert_int_equal(dial_begin(&dial), DIAL_FAILED);
+    assert_string_equal(dial.why, "connect: Cannot allocate memory");
     f->counted.until_failure = -1;
     tls_free(tls);
 }
