@@ -304,13 +304,6 @@ void handle_show(struct quorlock_lock *lock)
     }
 }
 
-void handle_hide(struct quorlock_lock *lock)
-{
-    if (lock->shown == NULL) return;
-    expiry_set(lock->shown, 0, 0);
-    lock->shown = NULL;
-}
-
 uint32_t handle_valid_ms(const struct quorlock_lock *lock, uint64_t now_us)
 {
     const struct claim *held = handle_held(lock);

@@ -168,11 +168,9 @@ bool handle_waits_for_room(const struct quorlock_lock *);
 bool handle_begin_admitted(struct quorlock_lock *);
 void handle_stop_waiting(struct quorlock_lock *);
 /* handle_show_in - show the validity to other threads there, from now on; behind client_show_lock.
- * handle_show - write there what is known of the validity now.
- * handle_hide - write that nothing is valid, and nothing any more after that. */
+ * handle_show - write there what is known of the validity now. Nothing is written any more for a freed handle. */
 void handle_show_in(struct quorlock_lock *, struct expiry *);
 void handle_show(struct quorlock_lock *);
-void handle_hide(struct quorlock_lock *);
 /* handle_valid_ms - return the validity that is left then. */
 uint32_t handle_valid_ms(const struct quorlock_lock *, uint64_t now_us);
 /* handle_complete_acquire - end an acquire without a core; its callback follows from the loop. why: a literal, or NULL

@@ -78,7 +78,6 @@ static void give_up(struct quorlock_lock *lock, int status)
     claim = lock->claim;
     held = handle_held(lock);
     handle_unshare(lock, lock->holds);
-    handle_hide(lock);
     lock->claim = NULL;
     if (claim != NULL) claim->handle = NULL;
     if (held != NULL && held != claim) {

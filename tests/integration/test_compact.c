@@ -2,6 +2,7 @@
 /* test_compact.c - held and quiet locks, of which small records are kept: what they do, also without memory */
 #include <unistd.h>
 
+#include "api/client.h"
 #include "fixture.h"
 
 #define FEW       200
@@ -55,6 +56,9 @@ static bool all_answered(void *arg)
     return statistics.in_flight == 0;
 }
 
+static struct expiry_clock shown_clock; /* outlives a failed assertion, too */
+static struct expiry shown;
+
 /* So many locks, which all nodes have granted. */
 static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
 {
@@ -64,6 +68,7 @@ static void hold(int n, uint32_t lease_ms, uint32_t renew_ms)
     counted = (struct counted){.until_failure = -1};
     hooks = counted_hooks(&counted);
     fixture.extras.memory = &hooks;
+    fixture.extras.clock = &shown_clock;
     fixture_client(3);
     for (int i = 0; i < n; i++) {
         char key[32];
@@ -189,4 +194,135 @@ SERVERS_TEST(losses_are_told_without_memory)
     for (int i = 0; i < MANY; i++)
         assert_status(quorlock_lock_acquire(compact.locks[i], on_granted, NULL), QUORLOCK_OK);
     await_count(&compact.granted, MANY, GENEROUS_MS, "all are granted again");
+}
+
+/* ---- without room at the nodes ---- */
+
+#define FEWER      100 /* more than the least that a slow node is sent at once */
+#define SLOW_MS    200u
+#define TIMEOUT_MS 400u
+
+/* While answers are slow the client sends less and less at once: in the end 32 requests to a node. */
+static void narrow_all_rooms(void)
+{
+    struct seen seen;
+
+    for (int i = 0; i < 8; i++) {
+        for (int k = 0; k < 3; k++) server_freeze(SERVER(k));
+        fixture_start_extend(compact.locks[0], LONG_LEASE_MS, &seen);
+        run_ms(SLOW_MS);
+        for (int k = 0; k < 3; k++) server_thaw(SERVER(k));
+        await_count(&seen.calls, 1, GENEROUS_MS, "a slow extend");
+        /* Else the slow way would become the usual one. */
+        (void)fixture_extend(compact.locks[0], LONG_LEASE_MS, &seen);
+        await(all_answered, NULL, GENEROUS_MS, "all is quiet");
+    }
+}
+
+static uint64_t renewals(void)
+{
+    struct quorlock_statistics statistics = {.size = sizeof(statistics)};
+
+    assert_status(quorlock_client_statistics(fixture.client, &statistics), QUORLOCK_OK);
+    return statistics.renewals;
+}
+
+static bool all_renewed(void *arg)
+{
+    return renewals() >= *(uint64_t *)arg;
+}
+
+static void await_rounds(void)
+{
+    uint64_t wanted = renewals() + FEWER - 1;
+
+    /* All are due together. */
+    cluster_pause_us(UINT64_C(1000) * QUIET_MS / 2);
+    await(all_renewed, &wanted, QUIET_MS / 2, "each is renewed");
+    assert_int_equal(compact.losses, 0);
+}
+
+SERVERS_TEST(compact_locks_wait_for_room_and_are_renewed)
+{
+    fixture.options.node_timeout_ms = TIMEOUT_MS;
+    hold(FEWER, LONG_MS, QUIET_MS / 2);
+    narrow_all_rooms();
+    await_rounds();
+    /* Without memory they wait on, and are tried again. */
+    memory_is_out();
+    await_rounds();
+    memory_is_back();
+    for (int i = 0; i < FEWER; i++) assert_true(quorlock_lock_valid_ms(compact.locks[i]) > LONG_MS / 2);
+}
+
+static bool all_repaired(void *arg)
+{
+    return server_keys(SERVER(2), "compact-") == FEWER;
+}
+
+/* Long before a renewal is due. */
+SERVERS_TEST(compact_locks_wait_for_room_and_are_repaired)
+{
+    fixture.options.node_timeout_ms = TIMEOUT_MS;
+    hold(FEWER, LONG_LEASE_MS, LONG_LEASE_MS / 2);
+    narrow_all_rooms();
+    server_wipe(SERVER(2));
+    fixture_await_ready(fixture.client, 3);
+    cluster_pause_us(1500000);
+    await(all_repaired, NULL, LONG_LEASE_MS / 4, "each is repaired");
+    assert_int_equal(compact.losses, 0);
+}
+
+/* ---- for other threads ---- */
+
+/* A reader never finds more than the loop's thread. */
+static void expect_shown(const quorlock_lock *lock)
+{
+    struct system system = host_loop_system(NULL);
+    uint32_t valid_ms = quorlock_lock_valid_ms(lock);
+    uint64_t left_ms = expiry_left_us(&shown, &shown_clock, &system) / 1000;
+
+    assert_in_range(left_ms, valid_ms < 1000 ? 0 : valid_ms - 1000, valid_ms);
+}
+
+SERVERS_TEST(other_threads_see_the_same_validity)
+{
+    static struct seen seen;
+    struct seen_loss loss = {.calls = 0};
+    quorlock_lock *lock, *second;
+
+    hold(1, LONG_MS, RENEW_MS);
+    lock = compact.locks[0];
+    client_show_lock(lock, &shown);
+    assert_true(quorlock_lock_valid_ms(lock) > 0);
+    expect_shown(lock);
+    run_ms(ACTIVE_MS);
+    expect_shown(lock);
+    assert_status(fixture_extend(lock, 2 * LONG_MS, &seen), QUORLOCK_OK);
+    assert_true(quorlock_lock_valid_ms(lock) > LONG_MS);
+    expect_shown(lock);
+    fixture_start_release(lock, &seen);
+    expect_shown(lock);
+    await_status(&seen, QUORLOCK_OK, "its release");
+    fixture_start_acquire(lock, &seen);
+    await_status(&seen, QUORLOCK_OK, "once more");
+    expect_shown(lock);
+    quorlock_lock_set_on_lost(lock, on_loss, &loss);
+    await_holders("compact-0", NULL, 3);
+    drop_by_hand("compact-0");
+    await_count(&loss.calls, 1, GENEROUS_MS, "its loss");
+    expect_shown(lock);
+    quorlock_lock_free(lock);
+    /* A hold that an owner shares. */
+    lock = fixture_lock(fixture.client, "shared", LEASE(LONG_MS, .owner = "me"));
+    second = fixture_lock(fixture.client, "shared", LEASE(LONG_MS, .owner = "me"));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    client_show_lock(second, &shown);
+    expect_shown(second);
+    assert_status(fixture_acquire(second, &seen), QUORLOCK_OK);
+    expect_shown(second);
+    assert_status(fixture_extend(lock, 2 * LONG_MS, &seen), QUORLOCK_OK);
+    expect_shown(second);
+    quorlock_lock_free(second);
+    assert_int_equal(atomic_load(&shown.valid_until_us), 0);
 }

@@ -87,3 +87,62 @@ SERVERS_TEST(endless_retries_delay_no_other_callback)
     await_count(&stubborn.calls, calls + 1, GENEROUS_MS, "the last try");
     free_queue(0, 3);
 }
+
+/* ---- no room at the nodes ---- */
+
+#define MANY      300 /* more than begin to ask at once */
+#define BOUND_MS  300u
+#define SLOWER_MS 3000u
+
+static struct seen many[MANY];
+
+/* So many ask silent nodes that no other begins. */
+static void fill_all_rooms(void)
+{
+    memset(many, 0, sizeof(many));
+    for (int i = 0; i < 3; i++) {
+        if (SERVER(i)->pid != 0) server_freeze(SERVER(i));
+    }
+    for (int i = 0; i < MANY; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "many-%d", i);
+        fixture_start_acquire(fixture_lock(fixture.client, key, LEASE(LONG_LEASE_MS, .wait_ms = SLOWER_MS)), &many[i]);
+    }
+}
+
+/* What the first in the queue has seen is the reason of the second, which becomes the first and finds no room. */
+SERVERS_TEST(who_waits_for_room_knows_why_the_first_waited)
+{
+    static const int statuses[] = {QUORLOCK_ERR_HELD, QUORLOCK_ERR_NOQUORUM, QUORLOCK_ERR_TIMEDOUT};
+
+    fixture.options.node_timeout_ms = SLOWER_MS;
+    for (size_t i = 0; i < LENGTH(statuses); i++) {
+        struct seen first, second;
+        quorlock_lock *locks[2];
+
+        fixture_client(3);
+        if (statuses[i] == QUORLOCK_ERR_HELD) take_by_hand(3, "key", "peer");
+        for (int k = 0; k < 2 && statuses[i] == QUORLOCK_ERR_NOQUORUM; k++) server_kill(SERVER(k));
+        if (statuses[i] == QUORLOCK_ERR_TIMEDOUT) fill_all_rooms();
+        /* The second has another lease, and cannot continue the attempt of the first. */
+        locks[0] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .wait_ms = NO_LIMIT));
+        locks[1] = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS / 2, .wait_ms = BOUND_MS));
+        fixture_start_acquire(locks[0], &first);
+        if (statuses[i] != QUORLOCK_ERR_TIMEDOUT) await_log("waiting for \"key\"", (unsigned)i + 1);
+        fixture_start_acquire(locks[1], &second);
+        if (statuses[i] != QUORLOCK_ERR_TIMEDOUT) fill_all_rooms();
+        assert_status(quorlock_lock_cancel(locks[0]), QUORLOCK_OK);
+        await_count(&second.calls, 1, GENEROUS_MS, "the wait bound");
+        assert_true(second.result.elapsed_ms >= BOUND_MS);
+        for (int k = 0; k < 3; k++) {
+            if (SERVER(k)->pid != 0)
+                server_thaw(SERVER(k));
+            else
+                server_start(SERVER(k));
+        }
+        assert_status(second.result.status, statuses[i]);
+        fixture_close(fixture.client);
+        drop_by_hand("key");
+    }
+}

@@ -90,3 +90,45 @@ SERVERS_TEST(a_late_key_is_released)
         fixture_close(fixture.client);
     }
 }
+
+/* The key of server 2 was given up, and may still be set there. */
+static void give_up_late(void)
+{
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    server_freeze(SERVER(2));
+    assert_status(fixture_acquire(lock, &held), QUORLOCK_OK);
+    assert_status(fixture_release(lock, &given_back), QUORLOCK_OK);
+    server_wipe(SERVER(2));
+    fixture_await_ready(fixture.client, 3);
+    run_ms(3000);
+    server_kill(SERVER(0));
+}
+
+static void acquire_beside(const char *owner, int status)
+{
+    struct seen seen;
+
+    server_do(SERVER(2), "SET key %s PX %u", owner, LONG_LEASE_MS);
+    assert_status(fixture_acquire(lock, &seen), status);
+    if (status == QUORLOCK_OK) assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
+/* Rule 2.8: it is released at once where it is in the way of the next acquire. */
+SERVERS_TEST(a_late_key_is_in_the_way_of_no_acquire)
+{
+    struct seen seen;
+    long long before;
+
+    give_up_late();
+    acquire_beside(held.owner, QUORLOCK_OK);
+    fixture_close(fixture.client);
+    server_start(SERVER(0));
+    /* Nobody adopts what may still be released. */
+    give_up_late();
+    assert_status(quorlock_lock_adopt(lock, held.owner, on_result, &seen), QUORLOCK_ERR_STATE);
+    before = server_lock_calls(SERVER(2));
+    acquire_beside("peer", QUORLOCK_ERR_HELD);
+    assert_in_range(server_lock_calls(SERVER(2)) - before, 1, 9);
+    assert_true(server_holds(SERVER(2), "key", "peer"));
+}
