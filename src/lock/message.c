@@ -245,7 +245,7 @@ static const char *main_holder(const struct quorlock_result *result, size_t *on)
         const struct quorlock_vote *vote = result->votes[i];
         size_t same;
 
-        if (vote->holder == NULL) continue;
+        if (vote->outcome != QUORLOCK_VOTE_REFUSED || vote->holder == NULL) continue;
         same = message_leases(result, vote->holder, left_ms);
         if (same <= *on) continue;
         holder = vote->holder;
