@@ -208,10 +208,25 @@ static const struct {
     const char *control;
     uint32_t seeds;
 } skips[] = {
-    {"old-time-at-dispatch", 890},      {"late-renewal-i6", 320},     {"no-write-back-i2", 650},
-    {"reconfigure-at-once", 550},       {"believes-for-ever", 400},   {"reconfigure-without-closing", 550},
-    {"walk-on-what-is-gone", 310},      {"resurrect-i1", 6100},       {"shortening-extend", 630},
-    {"candidate-stands-at-once", 4850}, {"guard-by-its-front", 1080},
+    {"old-time-at-dispatch", 890},
+    {"late-renewal-i6", 360},
+    {"no-write-back-i2", 650},
+    {"reconfigure-at-once", 550},
+    {"believes-for-ever", 400},
+    {"reconfigure-without-closing", 550},
+    {"walk-on-what-is-gone", 310},
+    {"resurrect-i1", 6305},
+    {"shortening-extend", 630},
+    {"candidate-stands-at-once", 4850},
+    {"guard-by-its-front", 1080},
+    {"flip-unseen", 660},
+    {"no-guard", 195},
+    {"no-write-back", 150},
+    {"same-token", 120},
+    {"no-second-check", 75},
+    {"twins-forgotten", 50},
+    {"dropped-releases", 30},
+    {"debt-on-a-full-ring", 30},
 };
 
 static uint32_t skipped(const struct control *control)

@@ -11,7 +11,7 @@
 
 #include "modes.h"
 
-#define RUNS 4u /* of each scene */
+#define RUNS 2u /* of each scene */
 
 static bool is_late(const struct actor *actor)
 {
