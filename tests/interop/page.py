@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7) and quorlock-servers(7) are what the tables
-say that the tests run.
+"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7), quorlock-servers(7) and the README of the Python
+package are what the tables say that the tests run.
 
 With --update it writes them.
 """
@@ -12,8 +12,9 @@ import textwrap
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[1:1] = [str(HERE / "locks"), str(HERE / "servers")]
+sys.path[1:1] = [str(HERE / "locks"), str(HERE / "servers"), str(HERE / "runtimes")]
 
+import runtimes
 import servers
 import steps
 import table as locks
@@ -81,16 +82,27 @@ def miniredis():
     return setup.replace("\t", "    ").replace("\\", "\\e").replace("-", "\\-")
 
 
+def of_python():
+    """In Markdown."""
+    rows = [("runtime", "tried with", "what waits", ""), ("---",) * 4]
+    for runtime in runtimes.RUNTIMES:
+        found = " and ".join(package.replace("==", " ") for package in runtime.packages)
+        rows.append((runtime.name, found, runtime.unit, runtime.note))
+    return "- " + ";\n- ".join(runtimes.PROMISES) + ".\n\n" + "".join(" ".join(["|", *(f"{cell} |" for cell in row)]).replace("|  |", "| |") + "\n" for row in rows)
+
+
 PAGES = {
-    "quorlock-interop.7": {"one server": one_server, "quorum": quorum, "waking": waking},
-    "quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
+    "src/python/README.md": {"runtimes": of_python},
+    "src/man/quorlock-interop.7": {"one server": one_server, "quorum": quorum, "waking": waking},
+    "src/man/quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
                            "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
 }
 
 
-def renewed(text, parts):
+def renewed(text, parts, markdown):
+    begins, ends = ("<!-- ", " -->\n") if markdown else ('.\\" ', "\n")
     for name, made in parts.items():
-        begin, end = f'.\\" made by tests/interop/page.py: {name}\n', '.\\" end of what is made\n'
+        begin, end = f"{begins}made by tests/interop/page.py: {name}{ends}", f"{begins}end of what is made{ends}"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
         if not pattern.search(text):
             sys.exit(f"page.py: FAILED: there is no part '{name}'")
@@ -109,9 +121,9 @@ def main():
         if lock.runtime == "node" and f'"{name}": "{version}"' not in pinned:
             sys.exit(f"page.py: FAILED: locks/package.json has no {lock.package}; mend tests/interop/locks/table.py")
     for name, parts in PAGES.items():
-        page = source / "src/man" / name
+        page = source / name
         text = page.read_text(encoding="utf-8")
-        wanted = renewed(text, parts)
+        wanted = renewed(text, parts, name.endswith(".md"))
         if "--update" in sys.argv:
             page.write_text(wanted, encoding="utf-8")
         elif text != wanted:

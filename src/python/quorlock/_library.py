@@ -161,7 +161,7 @@ QUICK = ("quorlock_sync_lock_start_acquire", "quorlock_sync_lock_start_release",
 def load() -> Any:
     name = os.environ.get("QUORLOCK_LIBRARY") or (OWN if os.path.exists(OWN) else NAME)
     try:
-        found, quick = ctypes.CDLL(name), ctypes.PyDLL(name)
+        found, quick = ctypes.CDLL(name), getattr(ctypes, "PyDLL", ctypes.CDLL)(name)
         for function in QUICK:
             setattr(found, function, getattr(quick, function))
         for function, (result, *arguments) in FUNCTIONS.items():
