@@ -414,6 +414,17 @@ static const char *diagnose_user(const struct diagnose_node *node)
     return node->user != NULL ? node->user : "default";
 }
 
+static void judge_database(struct diagnosis *diagnosis, const struct diagnose_node *node)
+{
+    const char *user = diagnose_user(node);
+    char remedy[DIAGNOSE_REMEDY_SIZE];
+
+    if (!node->facts->no_database) return;
+    snprintf(remedy, sizeof(remedy), "ACL SETUSER %s alldbs", user);
+    diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "rights", node, remedy,
+                 "user \"%s\" may not use this database: it cannot vote for us", user);
+}
+
 static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node *node)
 {
     static const struct {
@@ -435,13 +446,6 @@ static void judge_rights(struct diagnosis *diagnosis, const struct diagnose_node
     const uint32_t refused = node->facts->refused_rights;
     const char *user = diagnose_user(node);
 
-    if (node->facts->no_database) {
-        char remedy[DIAGNOSE_REMEDY_SIZE];
-
-        snprintf(remedy, sizeof(remedy), "ACL SETUSER %s alldbs", user);
-        diagnose_add(diagnosis, QUORLOCK_SEVERITY_WARNING, "rights", node, remedy,
-                     "user \"%s\" may not use this database: it cannot vote for us", user);
-    }
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         const uint32_t unknown = kinds[i].rights & refused & node->facts->unknown_rights;
         const uint32_t denied = kinds[i].rights & refused & ~unknown;
@@ -542,6 +546,7 @@ static void judge_node(const struct diagnose_set *set, struct diagnosis *diagnos
     judge_writes(diagnosis, node);
     judge_scripts(diagnosis, node);
     judge_guard(set, diagnosis, node);
+    judge_database(diagnosis, node);
     judge_rights(diagnosis, node);
     judge_names(set, diagnosis, node);
     judge_connection(diagnosis, node);
