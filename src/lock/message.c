@@ -579,7 +579,7 @@ static void add_other_owner(struct text *text, const struct quorlock_result *res
 
     if (holder == NULL) return;
     n = message_leases(result, holder, left_ms);
-    if (left_ms[n - 1] == INT64_MAX) PUT(text, ", no expiry");
+    if (n > 0 && left_ms[n - 1] == INT64_MAX) PUT(text, ", no expiry");
     if (is_of_another_program(holder)) PUT(text, ", by another program: see quorlock-interop(7)");
 }
 
