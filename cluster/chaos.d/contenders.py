@@ -43,6 +43,10 @@ PEERS = {} if not INTEROP.is_dir() else {
         "is extended at half of the lease. Not using(), whose signal is aborted only after the validity has ended. "
         "One try for each acquire, with its own pauses between them: it counts the validity of all tries from the "
         "first one.")),
+    "sesamecare-redlock": ("@sesamecare-oss/redlock", "node-redlock", "As node-redlock, from which it is derived."),
+    "redlock-universal": ("redlock-universal", "node-redlock", (
+        "createRedlock, with acquire and extend as for node-redlock. Its handle has no validity: the lease counts from "
+        "before the call, less 1 % and 2 ms. It waits for every node, so its adapters have timeouts.")),
     "redisson-redlock": ("Redisson RedLock", "redisson", (
         "One Redisson instance for each server; tryLock with a lease time, after which the lock is released by "
         "itself, so that its owner may look at the clock before each access. It reports no validity: the lease counts "
@@ -50,6 +54,21 @@ PEERS = {} if not INTEROP.is_dir() else {
         "when it cannot. So it gets no jobs that are longer than the lease, as one in ten of the others' is.")),
     "redisson-multilock": ("Redisson MultiLock", "redisson", (
         "As RedLock, but every server must say yes.")),
+    "redis-plus-plus": ("redis-plus-plus", "redis-plus-plus", (
+        "RedLock over RedLockMutex, with a RedLock for each try; its ttl is checked before each access, and it is extended at "
+        "half of the lease. Not RedMutex, which renews by itself but does not show the validity. A call raises an exception "
+        "where a node does not answer: a try has failed then, and an extension did not happen. An extension that was refused "
+        "is a loss, for it takes the lock back. The connections have timeouts.")),
+    "pottery": ("pottery", "pottery", (
+        "Redlock, with as many extensions as are needed; locked(), which asks the nodes, is checked before each access; "
+        "extend at half of the lease. redis-py has timeouts, and no retries. Its keys begin with redlock:.")),
+    "rslock": ("rslock", "rslock", (
+        "lock and extend with one try a call, because a second try of extend comes after it has taken the lock back; an "
+        "extension that failed is a loss. The lease counts from before the call, less 1 % and 2 ms. It waits for every "
+        "node, up to 500 ms, which cannot be changed.")),
+    "bsm-redislock": ("bsm/redislock (one server only)", "redsync", (
+        "On the first server alone. TTL, which asks the server, is checked before each access; Refresh at half of the lease. "
+        "The lease counts from before the call, less 1 % and 2 ms. go-redis has timeouts, and no retries.")),
 }
 
 

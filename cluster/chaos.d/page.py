@@ -108,8 +108,8 @@ def score_row(client, run, most):
     refused, notices = figures["stale_refused"], figures["told_lost"]
     cells = [
         count_cell(figures["overlaps"], duration(figures["overlap_ms"]) if figures["overlaps"] else ""),
-        count_cell(figures["stale_writes"], f"refused: {refused:,}" if refused else ""),
         count_cell(figures["never_told"], f"notified: {notices:,}" if notices else ""),
+        count_cell(figures["stale_writes"], f"refused: {refused:,}" if refused else ""),
         f'<td class="edge">{grants:,}<i class="rate" style="width:{100 * grants / most:.0f}%"></i></td>',
         f'<td class="n">{duration(handover["p50"])}</td><td class="n">{duration(handover["p99"])}</td>',
         f'<td class="n">{duration(healing) if healing is not None else "<span class=hurt>never</span>"}</td>']
@@ -122,7 +122,7 @@ def score(index, kind):
     rows = "".join(score_row(client, run, most) for client, run in runs)
     return ('<div class="card score"><table><tr><th class="group"></th><th class="group n" colspan="3">safety</th>'
             '<th class="group edge" colspan="4">what it gives</th></tr><tr><th></th><th class="n">overlaps</th>'
-            '<th class="n">stale writes accepted</th><th class="n">never notified</th><th class="edge">grants</th>'
+            '<th class="n">never notified</th><th class="n">stale writes accepted</th><th class="edge">grants</th>'
             '<th class="n">hand-over, median</th><th class="n">hand-over, p99</th><th class="n">after healing</th></tr>'
             f'{rows}</table></div>')
 

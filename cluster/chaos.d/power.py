@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """cluster/chaos power: how soon runs of --client find known bad locks, and that they find nothing in a good one."""
 import argparse
-import concurrent.futures
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -15,9 +13,9 @@ import history
 import judge
 import output
 import usage
+from at_once import AtOnce
 from found import FOUND_S, __file__ as KEPT
 from known import LOCKS, STEPS_S, share
-from system import die_with_parent
 from usage import Parser, number
 
 EX_SOFTWARE = 70
@@ -55,16 +53,14 @@ def first_violation_s(path):
     return round((min(broken) - begun_us) / 1e6, 1) if broken else None
 
 
-def run(options, mistake, seed, processes):
+def run(options, mistake, seed, runs):
     """The time in which this run found the mistake, or None. Raises RuntimeError if it could not be judged."""
     with tempfile.TemporaryDirectory(prefix="quorlock-power-") as folder:
         path = Path(folder) / "history"
         client = shlex.join([sys.executable, str(FLAWED), *([mistake] if mistake else [])])
         command = [str(CHAOS), "--bin", str(options.bin), "--client", client, "--seconds", str(options.seconds), "--seed", str(seed), "--until-broken", "--history", str(path)]
         for _ in range(TRIES):
-            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  preexec_fn=die_with_parent) as process:
-                processes.append(process)
+            with runs.start(command) as process:
                 said = process.communicate()[0]
             if path.exists():
                 return first_violation_s(path)
@@ -122,23 +118,14 @@ def measure_all(words):
             usage.output("--save", KEPT)
         except ValueError as error:
             made.error(str(error))
-    found, processes, told = {name: [None] * options.seeds for name in names}, [], threading.Lock()
+    found, runs, told = {name: [None] * options.seeds for name in names}, AtOnce(options.at_once), threading.Lock()
 
     def measure(name, seed):
-        time_s = found[name][seed - 1] = run(options, name, seed, processes)
+        time_s = found[name][seed - 1] = run(options, name, seed, runs)
         with told:
             output.say(f"{name or 'good':<18} seed {seed:<4} {'held' if time_s is None else f'{time_s:.1f} s'}")
 
-    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        runs = [pool.submit(measure, name, seed) for seed in range(1, options.seeds + 1) for name in names]
-        try:
-            for one in concurrent.futures.as_completed(runs):
-                one.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
-            raise
+    runs.call((measure, name, seed) for seed in range(1, options.seeds + 1) for name in names)
     output.say(table(found, options.seconds))
     if options.save:
         save(options, found)

@@ -17,6 +17,11 @@ from pathlib import Path
 
 import chaos_case
 
+sys.path.insert(1, str(chaos_case.ROOT / "cluster" / "chaos.d"))
+
+import compare as known_compare
+import plan
+
 HERE = Path(__file__).resolve().parent
 CLUSTER = chaos_case.ROOT / "cluster"
 NO_LOCK = f"no-lock={sys.executable} {HERE / 'no_lock.py'}"
@@ -109,6 +114,57 @@ class Compared(unittest.TestCase):
         self.assertEqual(again.read_bytes(), self.page.read_bytes())
 
 
+class Seeds(unittest.TestCase):
+    """Several seeds, side by side."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.kept, figures = Path(folder) / "kept", Path(folder) / "figures.json"
+        cls.done = compare("--client", NO_LOCK, "--only", "no-lock", "--faults", "kill-client", "--seconds", "3", "--seed", "7,5,6",
+                           "--at-once", "3", "--keep", str(cls.kept), "--json", str(figures))
+        if cls.done.returncode != 0:
+            raise AssertionError(cls.done.stdout + cls.done.stderr)
+        cls.indexes = json.loads(figures.read_text(encoding="utf-8"))
+
+    def test_each_has_its_own_plan_and_folder(self):
+        self.assertEqual([index["seed"] for index in self.indexes], [7, 5, 6])
+        plans = {tuple(index["rounds"]["chosen"]["plan"]) for index in self.indexes}
+        self.assertEqual(len(plans), 3)
+        for seed in (5, 6, 7):
+            history = self.kept / f"seed-{seed}" / "chosen-no-lock.jsonl"
+            self.assertIn(f'"seed":{seed}', history.read_text(encoding="utf-8").replace(" ", ""))
+
+    def test_the_table_has_median_and_range(self):
+        runs = sorted(index["clients"][0]["runs"]["chosen"]["figures"]["grants"] for index in self.indexes)
+        self.assertGreater(runs[0], 0)
+        self.assertIn(f"  {runs[1]} ({runs[0]} to {runs[2]})", self.done.stdout)
+        self.assertIn("seeds 7, 5, 6)", self.done.stdout)
+
+    def test_from_their_folder_again(self):
+        done = compare("--from", str(self.kept))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(sorted(done.stdout.splitlines()[2].split()), sorted(self.done.stdout.splitlines()[-1].split()))
+
+    def test_a_run_that_failed_is_not_counted(self):
+        figures = {"overlaps": 1, "never_told": 0, "stale_writes": 0, "grants": 9, "after_healing_ms": None,
+                   "handover_ms": {"p50": 1.5, "p99": None}}
+        good, bad = {"failed": "", "figures": figures}, {"failed": "too busy"}
+        indexes = [{"clients": [{"title": "x", "missing": "", "runs": {"kept": run} if run else {}}]} for run in (good, bad)]
+        self.assertEqual(known_compare.row(indexes, 0, "kept"), ["1", "0", "0", "9", "1.5 ms", "-", "never", "1 of 2 runs"])
+        self.assertEqual(known_compare.row(indexes[1:], 0, "kept"), ["left out: too busy"])
+
+
+class Rounds(unittest.TestCase):
+    def test_servers_keep_their_memory_where_it_says_so(self):
+        left_out = known_compare.ROUNDS["kept"][1].split(",")
+        for name, kind in plan.KINDS.items():
+            if kind.forgets and name in plan.GROUPS["all"]:
+                self.assertIn(f"-{name}", left_out)
+                self.assertNotIn(f"-{name}", known_compare.ROUNDS["lost"][1].split(","))
+
+
 class Alone(unittest.TestCase):
     def test_a_client_of_others_without_a_build(self):
         done = compare("--bin", "/nonexistent", "--client", NO_LOCK, "--only", "no-lock", "--faults", "kill-client", "--seconds",
@@ -137,6 +193,8 @@ class Alone(unittest.TestCase):
         for words, told in ((["--only", "nobody"], "'nobody' is not a client"),
                             (["--rounds", "third"], "'third' is not a round"),
                             (["--seconds", "5"], "too short for 2 rounds"),
+                            (["--seed", "5,6,5"], "'5,6,5' has a seed twice"),
+                            (["--seed", "five"], "'five' is not a number from 0 to"),
                             (["--from", "/nonexistent"], "no compare.json"),
                             (["--report", "/nonexistent/page.html"], "no folder that can be written to"),
                             (["--keep", "/dev/null"], "no folder that can be written to"),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A peer as a client of cluster/chaos: client.py NAME FOLDER
 
-NAME is redsync, node-redlock, redisson-redlock or redisson-multilock; FOLDER is where prepare.py has put the peer.
+NAME is one of the clients in peers.py; FOLDER is where prepare.py has put its peer.
 
 It becomes that program, which talks to the harness as quorlock-chaos(7) has it.
 """

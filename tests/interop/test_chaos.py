@@ -57,7 +57,7 @@ def main():
                 break
         else:
             sys.exit(f"FAILED: {name} does not get on in {seconds} s: {counts}")
-        if len(programs) != 1 or not programs.pop().lower().startswith(peer.name):
+        if len(programs) != 1 or not programs.pop().lower().startswith((name, peer.name)):
             sys.exit(f"FAILED: {name} is shown as another program")
 
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 "use strict";
-// A chaos client with locks of node-redlock, started by cluster/chaos --client; quorlock-chaos(7) has the lines.
+// A chaos client with locks of an npm package, started by cluster/chaos --client; quorlock-chaos(7) has the lines. Usage:
+// chaos.js node-redlock|sesamecare-redlock|redlock-universal
 //
-// As careful as node-redlock lets its user be: acquire and extend with its own drift factor, and `expiration`
-// looked at before each access. Not `using`: its signal is aborted after the validity has ended, and it does not
-// show the expiration. One try an acquire, with pauses as node-redlock makes them: it counts the validity of all
+// As careful as the package lets its user be: acquire and extend with its own drift factor, and the expiration looked at
+// before each access. Not `using`: the signals of the first two are aborted after the validity has ended, and none shows
+// the expiration. One try an acquire, with pauses as node-redlock makes them: node-redlock counts the validity of all
 // tries from the first one, so that a lock after a few tries would be over already.
 const fs = require("fs");
 const { default: Redis } = require("ioredis");
-const { default: Redlock } = require("redlock");
 
-const RETRY_MS = 200; // its own default, with a jitter of 100
+const RETRY_MS = 200; // the default of node-redlock, with a jitter of 100
+const ANSWER_LIMIT_MS = 100;
 const told = (name) => process.env[`QUORLOCK_CHAOS_${name}`];
 const keys = told("KEYS").split(",");
 const answers = require("readline").createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -18,7 +19,39 @@ const clients = told("NODES").split(",").map((node) => {
   const [host, port] = node.split(":");
   return new Redis({ host, port: Number(port) }).on("error", () => {}); // it connects again by itself
 });
-const redlock = new Redlock(clients, { retryCount: 0 });
+
+function ofRedlock(Redlock) {
+  const redlock = new Redlock(clients, { retryCount: 0 });
+  return (key, lease) => redlock.acquire([key], lease);
+}
+
+// It tells no validity: the lease counts from before the call, less the drift. It waits for every node, hence the limit.
+function ofUniversal({ createRedlock, IoredisAdapter }) {
+  const adapters = clients.map((client) => new IoredisAdapter(client, { timeout: ANSWER_LIMIT_MS }));
+  const until = (lease) => Date.now() + lease - Math.floor(lease * 0.01) - 2;
+  const asHeld = (lock, handle, expiration) => ({
+    expiration,
+    async extend(lease) {
+      const later = until(lease);
+      if (!await lock.extend(handle, lease)) throw new Error("not extended");
+      return asHeld(lock, handle, later);
+    },
+    release: () => lock.release(handle),
+  });
+  return async (key, ttl) => {
+    const lock = createRedlock({ adapters, key, ttl, retryAttempts: 0 });
+    const expiration = until(ttl);
+    return asHeld(lock, await lock.acquire(), expiration);
+  };
+}
+
+// {name: [package, what makes of it a function that takes a lock or throws]}
+const [folder, made] = {
+  "node-redlock": ["redlock", (it) => ofRedlock(it.default)],
+  "sesamecare-redlock": ["@sesamecare-oss/redlock", (it) => ofRedlock(it.Redlock)],
+  "redlock-universal": ["redlock-universal", ofUniversal],
+}[process.argv[2]];
+const take = made(require(folder));
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 const draw = (low, high) => low + Math.floor(Math.random() * (high - low + 1));
@@ -38,7 +71,7 @@ async function say(event, key, more) {
 async function acquire(key, lease, waitMs) {
   const giveUp = Date.now() + waitMs;
   for (;;) {
-    const lock = await redlock.acquire([key], lease).catch(() => null);
+    const lock = await take(key, lease).catch(() => null);
     if (lock || Date.now() >= giveUp || stop) return lock;
     await sleep(draw(RETRY_MS - 100, RETRY_MS + 100));
   }
@@ -91,8 +124,8 @@ async function operate(key) {
 }
 
 async function main() {
-  const installed = fs.readFileSync(`${__dirname}/node_modules/redlock/package.json`, "utf8");
-  const program = `node-redlock ${JSON.parse(installed).version}`;
+  const installed = fs.readFileSync(`${__dirname}/node_modules/${folder}/package.json`, "utf8");
+  const program = `${process.argv[2]} ${JSON.parse(installed).version}`;
   await say("hello", undefined, { version: 1, program });
   for (; !stop; await sleep(pickMs("THINK"))) await operate(keys[draw(0, keys.length - 1)]);
   process.exit(0);

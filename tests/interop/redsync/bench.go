@@ -92,7 +92,7 @@ func bench(addresses []string) {
 		nodes = append(nodes, connect(address))
 	}
 	locks = redsync.New(nodes...)
-	fmt.Printf("ready redsync %s\n", version())
+	fmt.Printf("ready redsync %s\n", version("redsync"))
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
 		words := strings.Fields(input.Text())

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A chaos client with locks of redsync: peer chaos, started by cluster/chaos --client; quorlock-chaos(7) has the lines.
+// A chaos client with locks of redsync, or of bsm/redislock on the first server alone: peer chaos NAME, started by
+// cluster/chaos --client; quorlock-chaos(7) has the lines.
 //
 // As careful as redsync lets its user be: NewMutex with its own drift and timeout factors; Until, which its
 // documentation names in place of Valid, is looked at before each access; Extend at half of the lease; no
 // WithSetNXOnExtend, for a lock that is gone may be another's meanwhile. redigo gets time limits, without which
-// one frozen server would stop everything.
+// one frozen server would stop everything. redislock: one_server.go.
 package main
 
 import (
@@ -39,7 +40,39 @@ type fields map[string]any
 type chaosClient struct {
 	answers *bufio.Scanner
 	stop    chan os.Signal
-	locks   *redsync.Redsync
+	take    func(key string, lease time.Duration, tries int) heldLock // nil: it is another's
+}
+
+type heldLock interface {
+	Until() time.Time
+	Extend() bool
+	IsGone() bool // as the lock says when it is asked
+	Unlock()
+}
+
+type redsyncLock struct{ *redsync.Mutex }
+
+func (l redsyncLock) Extend() bool {
+	ok, _ := l.Mutex.Extend()
+	return ok
+}
+
+func (l redsyncLock) IsGone() bool { return false }
+func (l redsyncLock) Unlock()      { _, _ = l.Mutex.Unlock() }
+
+func takesRedsync(nodes []string) func(string, time.Duration, int) heldLock {
+	var all []pools.Pool
+	for _, address := range nodes {
+		all = append(all, chaosPool(address))
+	}
+	locks := redsync.New(all...)
+	return func(key string, lease time.Duration, tries int) heldLock {
+		mutex := locks.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(tries))
+		if mutex.Lock() != nil {
+			return nil
+		}
+		return redsyncLock{mutex}
+	}
 }
 
 func told(name string) string { return os.Getenv("QUORLOCK_CHAOS_" + name) }
@@ -88,8 +121,12 @@ func (c *chaosClient) say(event, key string, more fields) (accepted bool, value 
 	return words[0] == "ok", value
 }
 
+func fromSource() *net.Dialer {
+	return &net.Dialer{Timeout: answerLimit, LocalAddr: &net.TCPAddr{IP: net.ParseIP(told("SOURCE"))}}
+}
+
 func chaosPool(address string) pools.Pool {
-	dialer := &net.Dialer{Timeout: answerLimit, LocalAddr: &net.TCPAddr{IP: net.ParseIP(told("SOURCE"))}}
+	dialer := fromSource()
 	return redigo.NewPool(&redis.Pool{
 		MaxIdle: 8,
 		Dial: func() (redis.Conn, error) {
@@ -99,18 +136,19 @@ func chaosPool(address string) pools.Pool {
 	})
 }
 
-// Reads first, writes what follows from it later, while redsync says that the lock is valid. False: it was lost.
-func (c *chaosClient) hold(mutex *redsync.Mutex, key string, lease, length time.Duration) bool {
+// Reads first, writes what follows from it later, while the lock is valid. The status of a loss.
+func (c *chaosClient) hold(lock heldLock, key string, lease, length time.Duration) string {
 	end := time.Now().Add(length)
 	next, written := uint64(0), false
 	for time.Now().Before(end) && len(c.stop) == 0 {
-		if time.Until(mutex.Until()) < lease/2 {
-			if ok, _ := mutex.Extend(); ok {
-				c.say("renewed", key, fields{"deadline_us": us(mutex.Until())})
-			}
+		if time.Until(lock.Until()) < lease/2 && lock.Extend() {
+			c.say("renewed", key, fields{"deadline_us": us(lock.Until())})
 		}
-		if !time.Now().Before(mutex.Until()) {
-			return false
+		if lock.IsGone() {
+			return "GONE"
+		}
+		if !time.Now().Before(lock.Until()) {
+			return "EXPIRED"
 		}
 		if written {
 			c.say("write", key, fields{"value": next})
@@ -121,7 +159,10 @@ func (c *chaosClient) hold(mutex *redsync.Mutex, key string, lease, length time.
 		}
 		time.Sleep(time.Duration(2+rand.Intn(30)) * time.Millisecond)
 	}
-	return time.Now().Before(mutex.Until())
+	if time.Now().Before(lock.Until()) {
+		return ""
+	}
+	return "EXPIRED"
 }
 
 func (c *chaosClient) operate(key string) {
@@ -132,25 +173,24 @@ func (c *chaosClient) operate(key string) {
 	if oneIn(10) {
 		length += lease + lease/2 // a job longer than its lease, which lives by Extend
 	}
-	mutex := c.locks.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(tries))
 	c.say("invoke", key, nil)
-	err := mutex.Lock()
+	lock := c.take(key, lease, tries)
 	granted := nowUs()
-	switch {
-	case err != nil:
+	if lock == nil {
 		c.say("refused", key, fields{"status": "HELD"})
 		return
-	case !time.Now().Before(mutex.Until()):
+	}
+	if !time.Now().Before(lock.Until()) {
 		c.say("refused", key, fields{"status": "LATE"})
-	default:
-		c.say("granted", key, fields{"t_us": granted, "deadline_us": us(mutex.Until())})
-		if c.hold(mutex, key, lease, length) {
+	} else {
+		c.say("granted", key, fields{"t_us": granted, "deadline_us": us(lock.Until())})
+		if why := c.hold(lock, key, lease, length); why == "" {
 			c.say("released", key, nil)
 		} else {
-			c.say("lost", key, fields{"status": "EXPIRED"})
+			c.say("lost", key, fields{"status": why})
 		}
 	}
-	_, _ = mutex.Unlock()
+	lock.Unlock()
 }
 
 func chaos() {
@@ -158,13 +198,14 @@ func chaos() {
 	signal.Notify(c.stop, syscall.SIGTERM)
 	seed, _ := strconv.ParseInt(told("SEED"), 10, 64)
 	rand.Seed(seed)
-	var nodes []pools.Pool
-	for _, address := range strings.Split(told("NODES"), ",") {
-		nodes = append(nodes, chaosPool(address))
+	nodes, name := strings.Split(told("NODES"), ","), "redsync"
+	if len(os.Args) > 2 && os.Args[2] == "bsm-redislock" {
+		name, c.take = "bsm-redislock", takesRedislock(nodes[0])
+	} else {
+		c.take = takesRedsync(nodes)
 	}
-	c.locks = redsync.New(nodes...)
 	keys := strings.Split(told("KEYS"), ",")
-	c.say("hello", "", fields{"version": 1, "program": "redsync " + version()})
+	c.say("hello", "", fields{"version": 1, "program": name + " " + version(name)})
 	for ; len(c.stop) == 0; time.Sleep(pick("THINK")) {
 		c.operate(keys[rand.Intn(len(keys))])
 	}

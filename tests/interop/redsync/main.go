@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // A peer of the interoperation tests: locks of redsync, by orders on stdin. The orders and events are those of
-// ours.c; usage: peer NODE... (or, for chaos.go: peer chaos; for bench.go: peer bench NODE...)
+// ours.c; usage: peer NODE... (or, for chaos.go: peer chaos [NAME]; for bench.go: peer bench NODE...)
 //
 //	SLOT extend    extended | failed TEXT
 package main
@@ -201,10 +201,10 @@ func connect(address string) pools.Pool {
 	})
 }
 
-func version() string {
+func version(name string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
-			if strings.HasPrefix(module.Path, "github.com/go-redsync/") {
+			if strings.Contains(strings.Replace(module.Path, "/", "-", -1), name) {
 				return module.Version
 			}
 		}
@@ -213,7 +213,7 @@ func version() string {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "chaos" {
+	if len(os.Args) > 1 && os.Args[1] == "chaos" {
 		chaos()
 		return
 	}
@@ -227,7 +227,7 @@ func main() {
 	}
 	locks = redsync.New(nodes...)
 	rand.Seed(time.Now().UnixNano())
-	say("-", "ready redsync %s", version())
+	say("-", "ready redsync %s", version("redsync"))
 	slots := map[string]*slot{}
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {
