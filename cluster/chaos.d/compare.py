@@ -338,7 +338,7 @@ def row(indexes, number, kind):
     done = [run["figures"] for run in runs if not run["failed"]]
     if not done:
         return [f"left out: {runs[0]['failed'] if runs else clients[0]['missing']}"]
-    less = [f"{len(done)} of {len(indexes)} runs"] if len(done) < len(indexes) else []
+    less = [f"  {len(done)} of {len(indexes)} runs"] if len(done) < len(indexes) else []
     return [cell(done, name) for _, name in COLUMNS] + less
 
 
@@ -349,12 +349,12 @@ def table(indexes):
     seed = f"seed{'s' * (len(indexes) > 1)} {', '.join(str(index['seed']) for index in indexes)}"
     for kind, about in first["rounds"].items():
         rows = [row(indexes, number, kind) for number in range(len(first["clients"]))]
-        wide = max([12, *(len(text) for cells in rows if len(cells) > 1 for text in cells)]) + 2
-        lines += [f"{about['title']} ({first['seconds']} s a client, {seed})",
-                  " " * width + "".join(f"{title:>{wide}}" for title, _ in COLUMNS)]
-        for client, cells in zip(first["clients"], rows):
-            texts = f"  {cells[0]}" if len(cells) == 1 else "".join(f"{text:>{wide}}" for text in cells)
-            lines.append(f"{client['title']:<{width}}{texts}")
+        whole = [[title for title, _ in COLUMNS], *(cells for cells in rows if len(cells) > 1)]
+        wide = [max(len(cells[at]) for cells in whole) + 2 for at in range(len(COLUMNS))] + [0]
+        lines.append(f"{about['title']} ({first['seconds']} s a client, {seed})")
+        for name, cells in zip(["", *(client["title"] for client in first["clients"])], [whole[0], *rows]):
+            texts = f"  {cells[0]}" if len(cells) == 1 else "".join(f"{text:>{size}}" for text, size in zip(cells, wide))
+            lines.append(f"{name:<{width}}{texts}")
         lines.append("")
     return lines[:-1]
 

@@ -152,7 +152,7 @@ class Seeds(unittest.TestCase):
                    "handover_ms": {"p50": 1.5, "p99": None}}
         good, bad = {"failed": "", "figures": figures}, {"failed": "too busy"}
         indexes = [{"clients": [{"title": "x", "missing": "", "runs": {"kept": run} if run else {}}]} for run in (good, bad)]
-        self.assertEqual(known_compare.row(indexes, 0, "kept"), ["1", "0", "0", "9", "1.5 ms", "-", "never", "1 of 2 runs"])
+        self.assertEqual(known_compare.row(indexes, 0, "kept"), ["1", "0", "0", "9", "1.5 ms", "-", "never", "  1 of 2 runs"])
         self.assertEqual(known_compare.row(indexes[1:], 0, "kept"), ["left out: too busy"])
 
 
