@@ -194,6 +194,9 @@ static const struct entry entries[] = {
      "auto (default): leave after an exit, end after a signal"},
     {COMMANDS, 0, "subreaper", NULL, set_flag, SETTING(subreaper),
      "adopt and reap processes of CMD whose parent has ended"},
+    {COMMANDS, 0, "contain", "no|pid|cgroup", given_choice, SETTING(contain),
+     "end processes that left the group of CMD, too, by a PID\n"
+     "namespace, or a cgroup (default no); --group auto means end then"},
     {LOCKS | LISTS | ARGS_DOCTOR, 0, "dialect", "plain|redisson", NULL, 0, "how the lock is written (default plain)"},
     {COMMANDS | LISTS | ARGS_DOCTOR | ARGS_CONFIG, 0, "prefix", "TEXT", NULL, 0,
      "put TEXT in front of every KEY, such as app: for the keys of an\n"

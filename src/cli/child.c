@@ -38,30 +38,16 @@ static void become(int fd, pid_t parent, char *const *command, const struct sign
     child_fail(fd);
 }
 
-pid_t child_fork(int *ret_fd)
+bool child_start(struct child *child, int kind, char *const *command, const struct signals *signals)
 {
-    int ends[2], error;
-    pid_t pid;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
-    pid = fork();
-    error = errno;
-    *ret_fd = ends[pid == 0];
-    close(ends[pid != 0]);
-    if (pid < 0) close(ends[0]);
-    errno = error;
-    return pid;
-}
-
-bool child_start(struct child *child, char *const *command, const struct signals *signals)
-{
-    pid_t parent = getpid();
+    /* From inside of a PID namespace the parent outside has no number. */
+    pid_t parent = kind == CONTAIN_PID ? 0 : getpid();
     int fd;
-    pid_t pid = child_fork(&fd);
+    pid_t pid = contain_fork(&child->contain, kind, &fd);
 
     if (pid == 0) become(fd, parent, command, signals);
     if (pid < 0) return false;
-    *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd};
+    *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd, .contain = child->contain};
     setpgid(pid, pid);
     return true;
 }
@@ -78,6 +64,7 @@ void child_abandon(struct child *child)
 
     kill(child->pid, SIGKILL);
     waitpid(child->pid, NULL, 0); /* there is no signal handler that could interrupt it */
+    contain_end(&child->contain);
     child_forget(child);
     child->state = CHILD_NONE;
     errno = error;
@@ -118,6 +105,21 @@ bool child_update(struct child *child)
 bool child_signal(const struct child *child, int number)
 {
     return child->state == CHILD_NONE || kill(-child->pid, number) == 0 || errno == ESRCH;
+}
+
+bool child_kill(const struct child *child)
+{
+    contain_kill(&child->contain);
+    return child_signal(child, SIGKILL);
+}
+
+void child_ask_to_end(const struct child *child)
+{
+    /* A stopped process does not get SIGTERM before it goes on. */
+    static const int numbers[] = {SIGTERM, SIGCONT};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!contain_signal(&child->contain, numbers[i])) child_signal(child, numbers[i]);
 }
 
 /* child_find_command - return the path that execvp found, or NULL. */
@@ -223,19 +225,22 @@ static bool child_has_group(pid_t group)
 
 bool child_group_is_left(const struct child *child)
 {
+    if (child->contain.kind != CONTAIN_NO) return contain_is_left(&child->contain);
     if (child->state == CHILD_NONE || !child_has_group(child->pid)) return false;
     if (child_group_lives(child->pid, 0)) return true;
     return !child_sees_all() && child_has_group(child->pid);
 }
 
-void child_reap_others(pid_t command, pid_t warden)
+void child_reap_others(const struct child *child, pid_t warden)
 {
+    pid_t command = child->state == CHILD_RUNNING || child->state == CHILD_STOPPED ? child->pid : 0;
+
     for (;;) {
         siginfo_t info = {0};
 
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
         /* Their own SIGCHLD follows. */
-        if (info.si_pid == command || info.si_pid == warden) return;
+        if (info.si_pid == command || info.si_pid == child->contain.init || info.si_pid == warden) return;
         waitpid(info.si_pid, NULL, 0);
     }
 }

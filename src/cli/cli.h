@@ -81,6 +81,7 @@ struct settings {
     bool restart;                /* of elect: start another candidacy when the command has ended by itself */
     int group;                   /* of run and elect, enum group_rule */
     bool subreaper;              /* of run and elect */
+    int contain;                 /* of run and elect, enum contain_kind */
     bool wait_leader, follow;    /* of leader */
     bool all;                    /* of ls: other strings, too */
     uint32_t interval_ms, count; /* of watch; 0: the default, and no limit */

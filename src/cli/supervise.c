@@ -33,6 +33,16 @@ int supervise_check_lease(const struct settings *settings)
     return EXIT_USAGE;
 }
 
+/* check_contain - check that the command can be contained: 0, or EXIT_USAGE after a message. */
+static int check_contain(const struct settings *settings)
+{
+    if (settings->contain == CONTAIN_NO || settings->group != GROUP_LEAVE) return contain_check(settings->contain);
+    say("--contain %s and --group leave exclude each other: what is contained does not outlive the lock. Give one of "
+        "them",
+        settings->contain == CONTAIN_PID ? "pid" : "cgroup");
+    return EXIT_USAGE;
+}
+
 int supervise_check(const struct settings *settings, const char *verb)
 {
     if (settings->command == NULL) {
@@ -46,7 +56,7 @@ int supervise_check(const struct settings *settings, const char *verb)
             "least %u ms",
             settings->values.client.max_lease_ms, LEASE_MS_MIN);
     } else {
-        return 0;
+        return check_contain(settings);
     }
     return EXIT_USAGE;
 }
@@ -116,17 +126,19 @@ static bool time_is_up(const struct supervisor *supervisor)
                                                  : supervisor->valid_ms(supervisor->arg) == 0;
 }
 
-/* supervise_done - end the warden, which does not kill processes that the command left, and call ended(). */
+/* supervise_done - end the warden, which does not kill processes that the command left, end what contains the command,
+ * and call ended(). */
 static void supervise_done(struct supervisor *supervisor, int status)
 {
     supervisor->state = SUPERVISE_IDLE;
     warden_end(&supervisor->warden);
+    contain_end(&supervisor->child.contain);
     supervisor->ended(supervisor->arg, status);
 }
 
 static void kill_group(struct supervisor *supervisor)
 {
-    if (!supervisor->killed && !child_signal(&supervisor->child, SIGKILL))
+    if (!supervisor->killed && !child_kill(&supervisor->child))
         say("cannot end the command (process group %ld): %s", (long)supervisor->child.pid, strerror(errno));
     supervisor->killed = true;
 }
@@ -142,9 +154,7 @@ static void end_command(struct supervisor *supervisor, uint32_t remaining_ms, in
     supervisor->verdict = verdict;
     supervisor->kill_at_ms = now_ms() + budget_ms;
     if (budget_ms > 0) {
-        child_signal(&supervisor->child, SIGTERM);
-        /* A stopped process does not get SIGTERM before it goes on. */
-        child_signal(&supervisor->child, SIGCONT);
+        child_ask_to_end(&supervisor->child);
         set_timer(supervisor, supervisor->kill_at_ms);
         say("ending the command, because somebody else may get \"%s\" soon: SIGTERM now, SIGKILL in %u ms",
             supervisor->name, budget_ms);
@@ -237,24 +247,25 @@ static void watch_group(struct supervisor *supervisor)
 static bool keep_group(struct supervisor *supervisor)
 {
     int rule = supervisor->group_rule, number = supervisor->child.end_signal;
+    bool contained = supervisor->contain != CONTAIN_NO;
+    const char *which = contained ? "that it started" : "of its group";
 
-    /* A command that was killed has not decided that its children go on. */
-    if (rule == GROUP_AUTO) rule = number != 0 ? GROUP_END : GROUP_LEAVE;
+    /* A command that was killed has not decided that its children go on; one that is contained cannot. */
+    if (rule == GROUP_AUTO) rule = contained || number != 0 ? GROUP_END : GROUP_LEAVE;
     if (rule == GROUP_LEAVE || !child_group_is_left(&supervisor->child)) return false;
     supervisor->state = SUPERVISE_GROUP;
     supervisor->poll_ms = GROUP_POLL_MS;
     supervisor->kill_at_ms = UINT64_MAX;
     if (rule == GROUP_END) {
         supervisor->kill_at_ms = now_ms() + GRACE_MS_MAX;
-        child_signal(&supervisor->child, SIGTERM);
-        child_signal(&supervisor->child, SIGCONT);
+        child_ask_to_end(&supervisor->child);
         say_at(LOG_WARNING,
-               "the command has ended, but processes of its group run: SIGTERM now, SIGKILL in %d ms; \"%s\" stays "
-               "locked until they have ended",
-               GRACE_MS_MAX, supervisor->name);
+               "the command has ended, but processes %s run: SIGTERM now, SIGKILL in %d ms; \"%s\" stays locked until "
+               "they have ended",
+               which, GRACE_MS_MAX, supervisor->name);
     } else {
-        say_at(LOG_INFO, "the command has ended; \"%s\" stays locked until the other processes of its group have ended",
-               supervisor->name);
+        say_at(LOG_INFO, "the command has ended; \"%s\" stays locked until the other processes %s have ended",
+               supervisor->name, which);
     }
     notify_status(NULL, "waiting for the rest of the command's process group");
     watch_group(supervisor);
@@ -419,11 +430,9 @@ static void supervise_handle_signals(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (int number; (number = signals_next(&supervisor->signals, &typed)) != 0;) {
         if (number == SIGCHLD) {
-            bool runs = supervisor->state != SUPERVISE_IDLE;
-
             check_child(supervisor);
             check_warden(supervisor);
-            child_reap_others(runs ? supervisor->child.pid : 0, supervisor->warden.pid);
+            child_reap_others(&supervisor->child, supervisor->warden.pid);
         } else if (number == SIGTTIN || number == SIGTTOU) {
             supervisor->others_want = supervisor->terminal >= 0;
             share_terminal(supervisor);
@@ -443,12 +452,13 @@ void supervise_read_signals(struct supervisor *supervisor)
 bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
 {
     const char *what = "the command";
-    bool started = child_start(&supervisor->child, supervisor->command, &supervisor->signals);
+    struct child *child = &supervisor->child;
+    bool started = child_start(child, supervisor->contain, supervisor->command, &supervisor->signals);
 
     if (started) {
         what = "the warden, without which the command must not run";
-        started = warden_start(&supervisor->warden, supervisor->child.pid, deadline_us);
-        if (!started) child_abandon(&supervisor->child);
+        started = warden_start(&supervisor->warden, child->pid, &child->contain, deadline_us);
+        if (!started) child_abandon(child);
     }
     if (!started) {
         say("cannot start a process for %s: %s", what, strerror(errno));
@@ -459,8 +469,8 @@ bool supervise_start(struct supervisor *supervisor, uint64_t deadline_us)
     supervisor->verdict = 0;
     supervisor->passed = 0;
     supervisor->sent = 0;
-    terminal_offer(supervisor->terminal, supervisor->child.pid);
-    child_go(&supervisor->child);
+    terminal_offer(supervisor->terminal, child->pid);
+    child_go(child);
     notify_status("READY=1", "%s runs under \"%s\"", supervisor->command[0], supervisor->name);
     return true;
 }
@@ -478,7 +488,8 @@ static bool is_well(const void *arg)
 
 void supervise_init(struct supervisor *supervisor)
 {
-    *supervisor = (struct supervisor){.signals.fd = -1, .timer_fd = -1, .child.fd = -1, .terminal = -1};
+    *supervisor =
+        (struct supervisor){.signals.fd = -1, .timer_fd = -1, .child = {.fd = -1, .contain.link = -1}, .terminal = -1};
 }
 
 static bool supervise_watch(struct supervisor *supervisor)
@@ -504,6 +515,7 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
     supervisor->command = settings->command;
     supervisor->verbose = settings->verbose;
     supervisor->group_rule = settings->group;
+    supervisor->contain = settings->contain;
     if (settings->subreaper) prctl(PR_SET_CHILD_SUBREAPER, 1);
     supervisor->grace_ms = choose_grace_ms(session->client, session_lease_ms(settings));
     if (supervise_watch(supervisor)) return 0;
@@ -516,6 +528,7 @@ void supervise_close(struct supervisor *supervisor)
     /* The loop has failed: a command must not run without a lock. */
     if (supervisor->state != SUPERVISE_IDLE) kill_group(supervisor);
     warden_end(&supervisor->warden);
+    contain_end(&supervisor->child.contain);
     child_forget(&supervisor->child);
     if (supervisor->signal_event != NULL) event_free(supervisor->signal_event);
     if (supervisor->timer_event != NULL) event_free(supervisor->timer_event);

@@ -3,7 +3,8 @@
  * supervise.h - a command under a lock: it gets signals and the terminal, and ends before the lock does
  *
  * A verb has one supervisor, under which the command runs once or several times. The warden knows until when the
- * command's process group may live, and kills the group if this process cannot.
+ * command's process group may live, and kills the group if this process cannot. With --contain "the group" below is
+ * all that is contained with the command.
  */
 #pragma once
 
@@ -52,6 +53,7 @@ struct supervisor {
     struct event *signal_event, *timer_event;
     int timer_fd;         /* CLOCK_BOOTTIME, absolute: it counts while the machine sleeps, and is never early */
     int group_rule;       /* enum group_rule */
+    int contain;          /* enum contain_kind */
     uint32_t poll_ms;     /* in GROUP: time between two polls */
     uint64_t kill_at_ms;  /* in LOSING and GROUP */
     bool killed;          /* in LOSING and GROUP: SIGKILL was sent */

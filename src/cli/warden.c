@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "warden.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "cli.h"
+#include "contain.h"
+#include "fork.h"
 
 enum { WARDEN_ANSWER_MS = 100 };
 
@@ -57,26 +54,6 @@ static void warden_watch(uint64_t deadline_us)
     }
 }
 
-/* close_others - close all descriptors but the first. Linux before 5.9 has no close_range, and some containers deny it.
- */
-static bool close_others(void)
-{
-    DIR *folder;
-
-#ifdef SYS_close_range
-    if (syscall(SYS_close_range, WARDEN_LINK + 1, UINT_MAX, 0) == 0) return true;
-#endif
-    folder = opendir("/proc/self/fd");
-    if (folder == NULL) return false;
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        int fd = (int)strtol(entry->d_name, NULL, 10); /* 0: not a descriptor */
-
-        if (fd > WARDEN_LINK && fd != dirfd(folder)) close(fd);
-    }
-    closedir(folder);
-    return true;
-}
-
 /* warden_prepare - set up the process of the warden; false with errno. */
 static bool warden_prepare(void)
 {
@@ -89,13 +66,13 @@ static bool warden_prepare(void)
     (void)setpriority(PRIO_PROCESS, 0, -20);
     /* Signals to our group must not reach it, and it must not keep descriptors open whose end another process waits
      * for. */
-    if (setsid() < 0 || !close_others()) return false;
+    if (setsid() < 0 || !fork_close_others(WARDEN_LINK)) return false;
     /* The lowest free descriptor is WARDEN_TIMER. The timeout of poll would not count while the machine sleeps. */
     return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK) == WARDEN_TIMER;
 }
 
 /* live - be the warden. It does not return. */
-static void live(int fd, pid_t group, uint64_t deadline_us)
+static void live(int fd, pid_t group, struct contain *contain, uint64_t deadline_us)
 {
     int error;
 
@@ -103,7 +80,9 @@ static void live(int fd, pid_t group, uint64_t deadline_us)
     error = warden_prepare() ? 0 : errno;
     if (send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0) _exit(EXIT_SYSTEM);
     warden_watch(deadline_us);
+    contain_kill(contain);
     kill(-group, SIGKILL);
+    contain_end(contain);
     _exit(0);
 }
 
@@ -129,14 +108,14 @@ static void warden_forget(struct warden *warden)
     warden->pid = 0;
 }
 
-bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us)
+bool warden_start(struct warden *warden, pid_t group, struct contain *contain, uint64_t deadline_us)
 {
     int fd = -1, error;
-    pid_t pid = child_fork(&fd);
+    pid_t pid = fork_joined(&fd);
 
-    if (pid == 0) live(fd, group, deadline_us);
+    if (pid == 0) live(fd, group, contain, deadline_us);
     if (pid < 0) return false;
-    *warden = (struct warden){pid, fd, group, deadline_us, warden->restarts};
+    *warden = (struct warden){pid, fd, group, contain, deadline_us, warden->restarts};
     error = wait_for_answer(warden);
     if (error != 0) warden_end(warden);
     errno = error;
@@ -163,7 +142,8 @@ bool warden_check(struct warden *warden)
         warden_forget(warden);
         if (warden_now_us() >= warden->deadline_us) return true;
         errno = 0;
-        return warden->restarts++ < WARDEN_RESTARTS_MAX && warden_start(warden, warden->group, warden->deadline_us);
+        return warden->restarts++ < WARDEN_RESTARTS_MAX &&
+               warden_start(warden, warden->group, warden->contain, warden->deadline_us);
     }
     return true;
 }

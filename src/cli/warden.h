@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warden.h - a second process, which kills the command's group at its deadline or when quorlock has died
+ * warden.h - a second process, which kills the command's group, and what contains it, at its deadline or when quorlock
+ * has died
  *
  * The warden has its own clock, because quorlock may be stopped or hang at the deadline. It has a session of its own,
  * so signals for quorlock's process group do not reach it.
@@ -11,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct contain;
+
 /* If every warden is killed, this process must not fork forever. */
 enum { WARDEN_RESTARTS_MAX = 16 };
 
@@ -18,14 +21,16 @@ struct warden {
     pid_t pid; /* 0: none */
     int fd;    /* to the warden, which reads its end when we have died */
     pid_t group;
-    uint64_t deadline_us; /* the deadline that the warden knows, by CLOCK_BOOTTIME */
+    struct contain *contain; /* of the command */
+    uint64_t deadline_us;    /* the deadline that the warden knows, by CLOCK_BOOTTIME */
     uint32_t restarts;
 };
 
 /* warden_now_us - return the time by CLOCK_BOOTTIME, the clock of deadlines. */
 uint64_t warden_now_us(void);
-/* warden_start - start a warden for the group, and wait until it is ready; false with errno: it failed. */
-bool warden_start(struct warden *warden, pid_t group, uint64_t deadline_us);
+/* warden_start - start a warden for the group and what the command is contained in, which must stay where it is, and
+ * wait until it is ready; false with errno: it failed. */
+bool warden_start(struct warden *warden, pid_t group, struct contain *contain, uint64_t deadline_us);
 /* warden_tell - send another deadline. If it cannot be sent now, deadline_us does not change. */
 void warden_tell(struct warden *warden, uint64_t deadline_us);
 /*
