@@ -78,7 +78,9 @@ static void live(int fd, pid_t group, struct contain *contain, uint64_t deadline
 
     if (dup2(fd, WARDEN_LINK) < 0) _exit(EXIT_SYSTEM);
     error = warden_prepare() ? 0 : errno;
-    if (send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL) < 0 || error != 0) _exit(EXIT_SYSTEM);
+    /* If quorlock has died meanwhile, this fails, and warden_watch finds it out. */
+    (void)send(WARDEN_LINK, &error, sizeof(error), MSG_NOSIGNAL);
+    if (error != 0) _exit(EXIT_SYSTEM);
     warden_watch(deadline_us);
     contain_kill(contain);
     kill(-group, SIGKILL);
