@@ -116,7 +116,7 @@ typedef void (*quorlock_log_cb)(int level, const char *text, void *arg);
 
 typedef struct quorlock_credentials quorlock_credentials; /* takes those for one login */
 
-/* quorlock_credentials_cb - say by one of the two functions below what to log in with at that node, and return what it
+/* quorlock_credentials_cb - say by one of the functions below what to log in with at that node, and return what it
  * returns. If that is not 0, or none of them was called, the former credentials stay in use. It must not block, nor
  * call anything else of the library. */
 typedef int (*quorlock_credentials_cb)(quorlock_credentials *to, const char *node, void *arg);
@@ -135,6 +135,11 @@ QUORLOCK_API int quorlock_credentials_refuse(quorlock_credentials *to, const cha
 /* quorlock_credentials_read_file - such a callback: log in with the user in the options, and the first line of the file
  * `path`, which is its argument. The file is read before each login, so a password may change while the client runs. */
 QUORLOCK_API int quorlock_credentials_read_file(quorlock_credentials *to, const char *node, void *path);
+
+/* quorlock_credentials_defer - such a callback, or what one ends with: they come later. The login waits, at most until
+ * connect_timeout_ms ends, for quorlock_client_set_credentials with that node. In a sync client without a callback of
+ * its own it is also the event QUORLOCK_EVENT_LOGIN. */
+QUORLOCK_API int quorlock_credentials_defer(quorlock_credentials *to, const char *node, void *arg);
 
 /* See quorlock_client_new(3). */
 struct quorlock_client_options {
@@ -409,10 +414,13 @@ typedef void (*quorlock_closed_cb)(void *arg);
  * Errors: CLOSED (called twice), INVAL (NULL). See quorlock_client_new(3). */
 QUORLOCK_API int quorlock_client_close(quorlock_client *client, quorlock_closed_cb cb, void *arg);
 
-/* quorlock_client_set_credentials - set user and password for later logins at nodes whose address has neither. Both are
- * copied; NULL or "": none. Errors: INVAL (each address has its own), STATE (the client has a function `credentials`),
- * NOMEM (some nodes may have got them: call again), CLOSED. See quorlock_client_new(3). */
-QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const char *user, const char *password);
+/* quorlock_client_set_credentials - set user and password for later logins at that node, if its address has neither;
+ * NULL: at all such nodes. They are copied; NULL or "": none. If the client has a function `credentials`, they are for
+ * the logins that wait at that node, or else for the next one, and the function is not asked. Errors: INVAL (there is
+ * no such node), STATE (node is NULL, and there is that function), NOMEM (some nodes may have got them: call again),
+ * CLOSED. See quorlock_client_new(3). */
+QUORLOCK_API int quorlock_client_set_credentials(quorlock_client *client, const char *node, const char *user,
+                                                 const char *password);
 
 /* quorlock_client_error - return the text of the last call on this client or its locks that failed. It is never NULL,
  * and valid until the next call. */

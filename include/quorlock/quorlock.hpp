@@ -144,7 +144,7 @@ class client
     void set_credentials(const std::string &user, const std::string &password, errors to = {})
     {
         quorlock_error error{};
-        const int status = quorlock_sync_client_set_credentials(get(), user.c_str(), password.c_str(), &error);
+        const int status = quorlock_sync_client_set_credentials(get(), nullptr, user.c_str(), password.c_str(), &error);
 
         to(status, error.text);
     }

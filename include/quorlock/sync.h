@@ -19,7 +19,7 @@
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
  *   valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_on_lost, set_credentials,
  *   statistics, metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function
- *   `credentials` calls quorlock_credentials_set or _refuse only.
+ *   `credentials` calls quorlock_credentials_set, _refuse or _defer only.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
  *   callback.
@@ -75,7 +75,7 @@ QUORLOCK_API int quorlock_sync_client_shutdown(quorlock_sync_client *client);
 QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 
 /* quorlock_sync_client_set_credentials - do as quorlock_client_set_credentials. */
-QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *user,
+QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *node, const char *user,
                                                       const char *password, struct quorlock_error *error);
 
 /* quorlock_sync_client_lost_margin_max_ms - do as quorlock_client_lost_margin_max_ms. */
@@ -244,6 +244,7 @@ enum quorlock_event_type {
     QUORLOCK_EVENT_DEPOSED,        /* it does not lead any more: term, reason, text, remaining_ms */
     QUORLOCK_EVENT_RESIGNED,       /* its candidacy has ended: status, text */
     QUORLOCK_EVENT_LEADER_CHANGED, /* an observer's news: state, term, text, token, valid_ms */
+    QUORLOCK_EVENT_LOGIN,          /* a login waits for set_credentials (quorlock_credentials_defer): text, the node */
 };
 
 /* Like struct quorlock_sync_result for the caller: zeros, and size = sizeof once. Members that the type does not

@@ -260,10 +260,10 @@ int quorlock_client_close(quorlock_client *client, void (*cb)(void *arg), void *
     return 0;
 }
 
-int quorlock_client_set_credentials(quorlock_client *client, const char *user, const char *password)
+int quorlock_client_set_credentials(quorlock_client *client, const char *node, const char *user, const char *password)
 {
     if (client->runtime.closing) return runtime_fail_plainly(&client->runtime, QUORLOCK_ERR_CLOSED);
-    return nodes_log_in(&client->runtime, user, password);
+    return nodes_log_in(&client->runtime, node, user, password);
 }
 
 const char *quorlock_client_error(const quorlock_client *client)

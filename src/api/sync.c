@@ -291,14 +291,14 @@ static void run_lost_margin_max(struct job *job)
 
 struct credentials_job {
     struct job job;
-    const char *user, *password;
+    const char *node, *user, *password;
 };
 
 static void run_set_credentials(struct job *job)
 {
     const struct credentials_job *call = CONTAINER_OF(job, struct credentials_job, job);
 
-    end_with(job, quorlock_client_set_credentials(job->sync->client, call->user, call->password));
+    end_with(job, quorlock_client_set_credentials(job->sync->client, call->node, call->user, call->password));
 }
 
 static void sync_on_lost(quorlock_lock *lock, const struct quorlock_loss *loss, void *arg)
@@ -523,7 +523,8 @@ int quorlock_sync_client_new(quorlock_sync_client **ret, const struct quorlock_c
     status = client_new_shown(&sync->client, sync->base, options, &sync->shown->clock, error);
     if (status != 0) goto failed;
     sync->keeps_log = options == &copy && copy.log_arg == &sync->events;
-    if (options == &copy && ((copy.log != NULL && !sync->keeps_log) || client_asks_program(&copy)))
+    if (options == &copy && ((copy.log != NULL && !sync->keeps_log) ||
+                             (copy.credentials_arg != &sync->events && client_asks_program(&copy))))
         sync_tell_begin(sync);
     status = sync_start_thread(sync);
     if (status != 0) {
@@ -849,11 +850,11 @@ uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *sync, uin
     return call.most_ms;
 }
 
-int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *user, const char *password,
-                                         struct quorlock_error *error)
+int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *node, const char *user,
+                                         const char *password, struct quorlock_error *error)
 {
     struct credentials_job call = {
-        .job = {.run = run_set_credentials, .sync = sync}, .user = user, .password = password};
+        .job = {.run = run_set_credentials, .sync = sync}, .node = node, .user = user, .password = password};
 
     return caller_report(error, sync_do_anywhere(&call.job), call.job.result.text);
 }

@@ -121,7 +121,7 @@ void sync_event_free(struct sync_events *events, struct sync_event *one, bool he
     free(one);
 }
 
-/* ---- the log ---- */
+/* ---- the log, and logins ---- */
 
 /* sync_events_on_line - keep a line of the log, or count it. */
 static void sync_events_on_line(int level, const char *text, void *arg)
@@ -148,6 +148,25 @@ static void sync_events_on_line(int level, const char *text, void *arg)
     free(line);
 }
 
+/* sync_events_on_login - queue the question, unless an older one for that node waits there, and have the login wait. */
+static int sync_events_on_login(quorlock_credentials *to, const char *node, void *arg)
+{
+    struct sync_events *events = arg;
+    struct sync_event *made = sync_event_new(QUORLOCK_EVENT_LOGIN, NULL, events->login_arg);
+    bool asked = false;
+
+    if (made == NULL) return quorlock_credentials_refuse(to, "out of memory");
+    made->once = true;
+    snprintf(made->event.text, sizeof(made->event.text), "%s", node);
+    pthread_mutex_lock(&events->mutex);
+    LIST_EACH (struct sync_event, one, &events->queue, link)
+        asked = asked || (one->event.type == QUORLOCK_EVENT_LOGIN && strcmp(one->event.text, made->event.text) == 0);
+    if (!asked) sync_events_add(events, made);
+    pthread_mutex_unlock(&events->mutex);
+    if (asked) free(made);
+    return quorlock_credentials_defer(to, node, NULL);
+}
+
 const struct quorlock_client_options *sync_events_options(struct sync_events *events,
                                                           const struct quorlock_client_options *given,
                                                           struct quorlock_client_options *copy)
@@ -160,6 +179,11 @@ const struct quorlock_client_options *sync_events_options(struct sync_events *ev
     if (copy->log == NULL) {
         copy->log = sync_events_on_line;
         copy->log_arg = events;
+    }
+    if (copy->credentials == quorlock_credentials_defer) {
+        events->login_arg = copy->credentials_arg;
+        copy->credentials = sync_events_on_login;
+        copy->credentials_arg = events;
     }
     copy->size = sizeof(*copy);
     return copy;

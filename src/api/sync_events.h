@@ -25,6 +25,7 @@ struct sync_events {
     struct list queue;
     size_t n_lines; /* lines of the log in the queue */
     uint64_t n_dropped;
+    void *login_arg; /* what the caller gave for logins that wait for it */
     struct sync_event closed;
 };
 
@@ -51,7 +52,8 @@ int sync_events_next(struct sync_events *, struct quorlock_event *ret);
 /* sync_events_show - make the descriptor readable if events have come: once for all that a turn of the loop put into
  * the queue, so that their reader wakes once. By the thread that leads. */
 void sync_events_show(struct sync_events *);
-/* sync_events_options - return the options; if the caller has no log hook, a copy with that of the events. */
+/* sync_events_options - return the options, or a copy with the hooks of the events: for the log, if the caller has
+ * none, and for logins that the caller defers. */
 const struct quorlock_client_options *sync_events_options(struct sync_events *,
                                                           const struct quorlock_client_options *given,
                                                           struct quorlock_client_options *copy);

@@ -25,6 +25,13 @@ int quorlock_credentials_set(quorlock_credentials *to, const char *user, const c
     return to->given ? 0 : QUORLOCK_ERR_INVAL;
 }
 
+int quorlock_credentials_defer(quorlock_credentials *to, const char *node, void *arg)
+{
+    (void)node, (void)arg;
+    to->deferred = true;
+    return 0;
+}
+
 int quorlock_credentials_refuse(quorlock_credentials *to, const char *why)
 {
     to->given = 0;

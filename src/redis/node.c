@@ -677,6 +677,7 @@ static const char *first_steps(const struct node *node)
     switch (node->link.step) {
     case LINK_RESOLVE: return "connecting: its name is being looked up";
     case LINK_GREET: return "connecting: no answer to the TLS handshake yet";
+    case LINK_LOGIN: return "connecting: waits for credentials from the program";
     case LINK_HANDSHAKE: return "connecting: no answer to the handshake yet";
     default: return node->why;
     }

@@ -10,6 +10,7 @@
 #include "base/login.h"
 #include "base/trace.h"
 #include "redis/guard_sets.h"
+#include "redis/link/link.h"
 #include "redis/link/tls.h"
 
 #define STALL_FACTOR 3u
@@ -229,56 +230,78 @@ static bool keep_login(struct runtime *runtime, const struct uri *uri, const cha
 }
 
 /* Rule 1.12. */
-static bool take_login(struct runtime *runtime, const struct uri *uri, const quorlock_credentials *given)
+static bool take_login(struct runtime *runtime, struct uri *uri, const char *user, const char *password)
 {
-    struct uri *mine = &node_of(runtime, uri)->uri;
-
     /* Nothing replaces the credentials of an address. */
-    assert(!mine->has_login);
+    assert(!uri->has_login);
     runtime->no_news = 0;
-    if (uri_logs_in_with(mine, given->user, given->password)) return true;
-    if (uri_log_in(mine, &runtime->alloc, given->user, given->password) != 0) return false;
+    if (uri_logs_in_with(uri, user, password)) return true;
+    if (uri_log_in(uri, &runtime->alloc, user, password) != 0) return false;
     runtime_log(runtime, QUORLOCK_LOG_INFO, "%s: new credentials", uri->name);
     return true;
 }
 
-static bool on_login(void *arg, const struct uri *uri, char *why, size_t size)
+/* Ask the callback `credentials` for one login. */
+static enum link_login ask_for_login(struct runtime *runtime, struct runtime_node *node, char *why, size_t size)
 {
-    struct runtime *runtime = arg;
     const struct quorlock_client_options *options = &runtime->options;
-    quorlock_credentials given = {.user_before = uri->user};
-    int status;
-    bool fine;
+    quorlock_credentials given = {.user_before = node->uri.user};
+    int status = options->credentials(&given, node->uri.name, options->credentials_arg);
+    bool deferred = status == 0 && given.deferred, fine = true;
 
-    if (options->credentials == NULL || uri->has_login) return true;
-    status = options->credentials(&given, uri->name, options->credentials_arg);
     if (status == 0 && given.given) {
-        fine = take_login(runtime, uri, &given);
+        fine = take_login(runtime, &node->uri, given.user, given.password);
         if (!fine) snprintf(why, size, "out of memory");
-    } else {
-        fine = keep_login(runtime, uri, given.why[0] != '\0' ? given.why : "the callback has none", why, size);
+    } else if (!deferred) {
+        fine = keep_login(runtime, &node->uri, given.why[0] != '\0' ? given.why : "the callback has none", why, size);
     }
     explicit_bzero(&given, sizeof(given));
-    return fine;
+    if (!fine) return LOGIN_NONE;
+    return deferred ? LOGIN_LATER : LOGIN_READY;
 }
 
-int nodes_log_in(struct runtime *runtime, const char *user, const char *password)
+static enum link_login on_login(void *arg, const struct uri *uri, char *why, size_t size)
+{
+    struct runtime *runtime = arg;
+    struct runtime_node *node = node_of(runtime, uri);
+
+    if (runtime->options.credentials == NULL || uri->has_login) return LOGIN_READY;
+    if (!node->has_answer) return ask_for_login(runtime, node, why, size);
+    node->has_answer = false;
+    return LOGIN_READY;
+}
+
+/* The program has set what to log in with at the node. */
+static void go_on_with_login(struct runtime *runtime, struct runtime_node *node)
+{
+    node->has_answer = runtime->options.credentials != NULL;
+    LIST_WALK (struct redis_link, link, &runtime->logins, login) {
+        if (link->config.uri != &node->uri) continue;
+        node->has_answer = false;
+        link_log_in(link);
+    }
+    node_log_in_again(node->node);
+}
+
+int nodes_log_in(struct runtime *runtime, const char *name, const char *user, const char *password)
 {
     bool used = false;
 
-    if (runtime->options.credentials != NULL)
+    if (runtime->options.credentials != NULL && name == NULL)
         return runtime_fail(runtime, QUORLOCK_ERR_STATE,
                             "the callback credentials of this client says what it logs in with");
     for (uint32_t i = 0; i < runtime->n_nodes; i++) {
         struct runtime_node *node = &runtime->nodes[i];
 
-        if (node->uri.has_login) continue;
+        if (node->uri.has_login || (name != NULL && strcmp(name, node->uri.name) != 0)) continue;
         used = true;
-        if (uri_log_in(&node->uri, &runtime->alloc, user, password) != 0)
-            return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
-        node_log_in_again(node->node);
+        if (!take_login(runtime, &node->uri, user, password)) return runtime_fail_plainly(runtime, QUORLOCK_ERR_NOMEM);
+        go_on_with_login(runtime, node);
     }
     if (used) return 0;
+    if (name != NULL)
+        return runtime_fail(runtime, QUORLOCK_ERR_INVAL,
+                            "there is no node %s whose address has neither user nor password", name);
     return runtime_fail(runtime, QUORLOCK_ERR_INVAL,
                         "each node has a user or password in its address, which no other replaces: make a client whose "
                         "addresses have none");
@@ -411,6 +434,7 @@ struct link_config nodes_link(struct runtime *runtime, uint32_t node)
                                 .batch = runtime_batch,
                                 .log = on_log,
                                 .login = on_login,
+                                .logins = &runtime->logins,
                                 .arg = runtime,
                                 .counts = &runtime->nodes[node].counts};
 }

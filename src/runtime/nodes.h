@@ -12,6 +12,7 @@
 
 struct runtime_node {
     struct uri uri;
+    bool has_answer; /* the program has set the credentials for the next login, before that asked */
     struct node *node;
     struct subscriber *subscriber; /* runs while a lock waits for release notices */
     struct nodeclock clock;
@@ -72,7 +73,7 @@ void nodes_may_end(struct runtime *);
 /* nodes_observe - register an observer. */
 void nodes_observe(struct runtime *, struct node_observer *);
 /* nodes_log_in - implement quorlock_client_set_credentials. */
-int nodes_log_in(struct runtime *, const char *user, const char *password);
+int nodes_log_in(struct runtime *, const char *node, const char *user, const char *password);
 /* nodes_send - enum node_send_result. After NODE_SENT the requester gets one reply with this tag, and must live
  * until then. nodes_can_talk: the node takes requests. */
 int nodes_send(struct runtime *, struct node_request *, struct requester *, const struct core_tag *);

@@ -73,6 +73,7 @@ struct runtime {
     size_t log_budget; /* lines left for this turn */
 
     struct list observers; /* of the nodes */
+    struct list logins;    /* links that wait for credentials from the program */
     uint32_t node_changes; /* counts changes of the nodes' states, for claims that were idle meanwhile */
     bool logged_in;        /* a node has taken requests, so it accepted a login */
     uint64_t buggify;      /* a seed: faults are made up; 0: none */

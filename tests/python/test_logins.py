@@ -3,6 +3,8 @@
 """Users and passwords that change while a client of the Python package runs: test_logins.py PATH_TO_quorlock [TEST...]"""
 import contextlib
 import os
+import signal
+import threading
 
 import test_python
 from test_python import LIMIT_S, LONG_MS, SERVERS, Closed, Invalid, NoQuorum, TimedOut, command_case, wait_for
@@ -86,6 +88,70 @@ class Credentials(test_python.PythonCase):
             client.set_credentials("app", self.NEW)
         self.assertEqual(caught.exception.name, "STATE")
 
+    def vault(self):
+        """A function that gives the password, but blocks for the nodes in `sealed` until `opened`; and whom it was asked for."""
+        sealed, opened, asked, here = set(), threading.Event(), [], os.getpid()
+        self.addCleanup(opened.set)
+
+        def ask(node):
+            asked.append(node)
+            # The library's thread has all signals blocked.
+            self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, ()), set())
+            if node in sealed and os.getpid() == here:
+                self.assertTrue(opened.wait(LIMIT_S))
+            return "app", self.OLD
+        return ask, sealed, opened, asked
+
+    def test_renewals_wait_for_no_function_that_is_asked(self):
+        ask, sealed, opened, asked = self.vault()
+        client, node = self.app(credentials=ask), str(SERVERS[0])
+        with client.lock(self.key, lease_ms=LONG_MS) as lock:
+            wait_for(lambda: sum(": ready, " in line for line in self.lines) == len(SERVERS))
+            sealed.add(node)
+            before = asked.count(node)
+            for server in SERVERS:
+                server.ask("CLIENT", "KILL", "USER", "app")
+            wait_for(lambda: asked.count(node) > before)
+            # The others log in again, and renew the lock.
+            wait_for(lambda: self.extends(lock))
+            self.assertIn("quorlock_", client.metrics())
+            self.assertFalse(opened.is_set())
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    with client.lock(self.key + ":child", wait_ms=1000 * LIMIT_S):
+                        status = 0
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            opened.set()
+            wait_for(lambda: SERVERS[0].ask("CLIENT", "LIST").count(b" user=app "))
+        self.assertFalse(any("no credentials" in line or "no new credentials" in line for line in self.lines), self.lines)
+
+    def test_a_function_that_takes_longer_than_the_try(self):
+        ask, sealed, opened, asked = self.vault()
+        sealed |= {str(server) for server in SERVERS}
+        client = self.app(credentials=ask, connect_timeout_ms=200)
+        wait_for(lambda: sum("gave no credentials within 200 ms" in line for line in self.lines) == len(SERVERS))
+        lock = client.lock(self.key)
+        self.assertEqual(sorted(asked), sorted(sealed))
+        opened.set()
+        with lock:
+            lock.check()
+
+    def test_a_function_may_close_the_client(self):
+        clients, told = [], threading.Event()
+
+        def ask(_node):
+            wait_for(lambda: clients)
+            clients[0].close()
+            told.set()
+            return "app", self.OLD
+        clients.append(self.app(credentials=ask))
+        self.assertTrue(told.wait(LIMIT_S))
+        self.assertTrue(clients[0].closed)
+
     def test_a_file_is_read_again(self):
         file = self.path("password")
 
@@ -96,8 +162,6 @@ class Credentials(test_python.PythonCase):
         write(self.OLD + "\n")
         client = self.app(user="app", password_file=file)
         self.survive(client, lambda: write(self.NEW + "\r\nmore"))
-        # The library's thread has run no Python for it.
-        self.assertIsNone(client._home._thread)
         for text in ("", "\nx", "x" * 1001, "a\0b"):
             write(text)
             with self.assertRaises(Invalid) as caught:

@@ -15,14 +15,14 @@ from . import _library
 from . import _report
 from ._arguments import Text, choose, encode, fill
 from ._connection import CLIENTS, CLOSE, ENDS, Connection, begin_events, look_for_fork
-from ._credentials import Login, asks, read_file
+from ._credentials import Login, Logins, read_file
 from ._election import Candidate, CandidateOptions
 from ._errors import BUSY, INVAL, OK, STATE, Invalid, error
 from ._library import library
 from ._lock import Lock, LockOptions
 from ._observer import Leader, Observer
 from ._report import BreakReport, InspectReport, ListReport
-from ._waiting import Waiting, cooperatively
+from ._waiting import cooperatively
 from ._words import as_python
 
 if TYPE_CHECKING:
@@ -93,14 +93,15 @@ class Client(Connection):
     nodes, the rest comes from there. Other arguments go before the values from there.
 
     The other arguments are those of struct quorlock_client_options: see quorlock_client_new(3). All methods
-    may be called from any thread, also in `log` and `on_lost`, which run in a thread of the client: renewals do not wait
-    for them.
+    may be called from any thread, also in `log`, `on_lost` and `credentials`, which run in threads of the client: renewals
+    do not wait for them.
 
     Give at most one of password, password_file and credentials. Without the last two, set_credentials() changes user and
     password. The library reads `password_file` before each login. `credentials` is called before each login to a node whose address
-    has neither user nor password, in the library's thread, with the address of the node: renewals wait for it, and in it
-    methods that wait raise Error. It returns (user, password), each
-    of which may be None. If it raises, the former ones stay in use, and the log has the reason.
+    has neither user nor password, with the address of the node. It returns (user, password), each of which may be None. If
+    it raises, the former ones stay in use, and the log has the reason. Each node is asked for in a thread of its own, so
+    the function may wait for others, such as a vault, and is called for several nodes at once, but not twice at once for
+    one. If it takes longer than connect_timeout_ms, the next try of the node to connect uses what it returns.
 
     What the client has to say goes to the logger `quorlock` of the module logging: warnings and errors are shown unless the
     program decides otherwise, and so is why a lock waits. With `log`, that function is called instead, with a level of
@@ -176,19 +177,18 @@ class Client(Connection):
 
     def _begin(self) -> None:
         super()._begin()
-        if self._credentials is not None:
-            self._on_login = _library.CredentialsCallback(asks(self._home, self._credentials))
+        self._logins = None if self._credentials is None else Logins(self, self._credentials)
 
     def _open(self) -> None:
         found, handle = _library.Error(), c_void_p()
-        if self._credentials is not None:
-            self._options.credentials = self._on_login
+        if self._logins is not None:
+            self._options.credentials = ctypes.cast(library.quorlock_credentials_defer, _library.CredentialsCallback)
         status = library.quorlock_sync_client_new(ctypes.byref(handle), ctypes.byref(self._options), ctypes.byref(found))
         if status != OK:
             raise error(status, found.text.decode(errors="replace"))
         assert handle.value is not None
         try:
-            self._events = begin_events(self, handle.value, self._log)
+            self._events = begin_events(self, handle.value, self._log, None if self._logins is None else self._logins.ask)
             self._events.start()
         except BaseException:
             library.quorlock_sync_client_close(handle)
@@ -210,21 +210,28 @@ class Client(Connection):
         # AttributeError: __init__ failed. RuntimeError: the interpreter ends, and starts no thread any more.
         with contextlib.suppress(AttributeError, RuntimeError):
             look_for_fork()
-            if self._home.is_here():
-                Waiting(self.close).start()
-            else:
-                self.close()
+            self.close()
 
     def set_credentials(self, user: Optional[str] = None, password: Optional[str] = None) -> None:
         """Set user and password for later logins at nodes whose address has neither. Open connections stay open."""
         given = {name: None if text is None else encode(text, name, secret=True)
                  for name, text in (("user", user), ("password", password))}
-        found = _library.Error()
+        self._log_in(None, given["user"], given["password"])
+        self._options.user, self._options.password = given["user"], given["password"]  # for a child of fork()
+
+    def _log_in(self, node: Optional[str], user: Optional[bytes], password: Optional[bytes]) -> None:
+        """Answer the logins that wait at the node, or set what all nodes log in with."""
+        found, to = _library.Error(), None if node is None else node.encode()
         with self._call() as handle:
-            status = library.quorlock_sync_client_set_credentials(handle, given["user"], given["password"], found)
+            status = library.quorlock_sync_client_set_credentials(handle, to, user, password, found)
         if status != OK:
             raise error(status, SET_REFUSED if status == STATE else found.text.decode(errors="replace"))
-        self._options.user, self._options.password = given["user"], given["password"]  # for a child of fork()
+
+    def _say(self, level: int, text: str) -> None:
+        """Add a line to the log."""
+        if self._events is not None:
+            self._events.call(lambda: self._log(level, text))
+            self._events.catch_up()
 
     def lock(self, *keys: Text, **options: "Unpack[LockOptions]") -> Lock:
         """Make a lock on these keys. The options are those of Lock."""
@@ -273,8 +280,6 @@ class Client(Connection):
     def close(self) -> None:
         """Release all locks. Waiting calls in other threads end with Closed. A second close does nothing."""
         look_for_fork()
-        if self._handle is not None and self._home.is_here():
-            raise error(STATE, "close() would wait for the library's thread, which calls it: call it in another thread")
         cooperatively(self._close)
 
     def _close(self) -> None:

@@ -2,6 +2,7 @@
 """The library's client of a set of nodes, as locks, candidates and observers use it."""
 import contextlib
 import ctypes
+import functools
 import itertools
 import os
 import sys
@@ -9,11 +10,11 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._errors import CLOSED, OK, Closed, error
-from ._events import (ACQUIRE_ENDED, DEPOSED, ELECTED, LEADER_CHANGED, LOG, LOST, RELEASE_ENDED, RESIGNED, Events)
+from ._events import (ACQUIRE_ENDED, DEPOSED, ELECTED, LEADER_CHANGED, LOG, LOGIN, LOST, RELEASE_ENDED, RESIGNED, Events)
 from ._handle import Handle
 from ._library import library
 from ._native import RLock, get_ident, pause
-from ._started import Home, tell_end
+from ._started import tell_end
 from ._waiting import CANCEL_AGAIN_S
 
 
@@ -32,7 +33,6 @@ class Connection(Handle):
         self._changed = RLock()
         # Calls in the library: the thread, and a function that ends its wait.
         self._calls: List[Tuple[int, Optional[Callable[[], object]]]] = []
-        self._home = Home()
         self._events: Optional[Events] = None
         self._locks: "Dict[int, weakref.ref[Any]]" = {}
         self._observers: "Dict[int, weakref.ref[Any]]" = {}
@@ -67,13 +67,6 @@ class Connection(Handle):
     def _call(self, cancel: Optional[Callable[[], object]] = None) -> Iterator[int]:
         """Keep the client open for a call. close() ends the call by cancel(), from its own thread, maybe several times."""
         look_for_fork()
-        if self._home.is_here():
-            # The library's thread asks for credentials, and must not wait for a thread that may wait for it.
-            here = self._handle
-            if here is None:
-                raise Closed("the client is closed", CLOSED)
-            yield here
-            return
         with self._changed:
             if self._inherited:
                 self._open()
@@ -99,7 +92,8 @@ class Connection(Handle):
 
 # ---- events ----
 
-def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[int, Any], None]:
+def applier(client: Connection, log: Callable[[int, str], object],
+            login: Optional[Callable[[str], object]]) -> Callable[[int, Any], None]:
     """Return what an event of this client does. It does not keep the client alive."""
     locks, candidates, observers, of = client._locks, client._candidates, client._observers, weakref.ref(client)
 
@@ -116,6 +110,9 @@ def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[
         elif kind == LOG:
             level, text = event.level, event.text.decode(errors="replace")
             call(lambda: log(level, text))
+        elif kind == LOGIN:
+            if login is not None:
+                call(functools.partial(login, event.text.decode()))
         else:
             # Numbers are used once; the address of a handle may be used again.
             found = known.get(kind, {}).get(event.arg)
@@ -125,13 +122,14 @@ def applier(client: Connection, log: Callable[[int, str], object]) -> Callable[[
     return apply
 
 
-def begin_events(client: Connection, handle: int, log: Callable[[int, str], object]) -> Events:
+def begin_events(client: Connection, handle: int, log: Callable[[int, str], object],
+                 login: Optional[Callable[[str], object]]) -> Events:
     """Switch the events of a client on that has just been opened."""
     fd = ctypes.c_int()
     status = library.quorlock_sync_client_events(handle, ctypes.byref(fd))
     if status != OK:
         raise error(status, "no descriptor is left for the events of the client")
-    return Events(handle, fd.value, applier(client, log))
+    return Events(handle, fd.value, applier(client, log, login))
 
 
 # ---- fork() ----

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Users and passwords that may change while a client runs."""
+import contextlib
 import os
 import stat
-from typing import Any, Callable, Optional, Tuple
+import weakref
+from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from ._arguments import Text, encode
-from ._errors import INVAL, Invalid
-from ._library import library
+from ._errors import INVAL, Closed, Invalid
+from ._native import start_new_thread
 
 # The result of a caller's function: user and password, or None for none.
 Login = Tuple[Optional[Text], Optional[Text]]
+WARNING = 2  # enum quorlock_log_level
 PASSWORD_MAX = 1000  # of a file; the command has the same limit
 
 
@@ -27,15 +30,46 @@ def read_file(path: str) -> Tuple[bytes, bool]:
     return line, again
 
 
-def asks(home: Any, given: Callable[[str], Login]) -> Callable[..., int]:
-    """Return the library's callback for a caller's function. If that raises, its text is the reason in the log."""
-    def on_login(to: int, node: bytes, _arg: object) -> int:
-        home.enter()
+class Logins:
+    """Asks the caller's function what to log in with, in a thread for each node that waits for it: it may take long."""
+
+    def __init__(self, client: Any, given: Callable[[str], Login]):
+        self._of, self._given = weakref.ref(client), given
+        self._asked: Set[str] = set()  # nodes for which the function runs
+        self._former: "Dict[str, Tuple[Optional[bytes], Optional[bytes]]]" = {}
+        self._reason = ""  # why there was none, the last time
+
+    def ask(self, node: str) -> None:
+        """Begin to ask for the node, unless that goes on. The thread of the events calls this."""
+        if node in self._asked:
+            return
+        self._asked.add(node)
+        try:
+            start_new_thread(self._run, (node,))
+        except BaseException:
+            self._asked.discard(node)
+            raise
+
+    def _run(self, node: str) -> None:
+        reason = ""
         try:
             user, password = (None if text is None else encode(text, name, secret=True)
-                              for name, text in zip(("user", "password"), given(node.decode())))
-            return int(library.quorlock_credentials_set(to, user, password))
+                              for name, text in zip(("user", "password"), self._given(node)))
+            self._former[node] = user, password
         except Exception as problem:  # pylint: disable=broad-except
-            why = (str(problem) or type(problem).__name__).encode(errors="replace")
-            return int(library.quorlock_credentials_refuse(to, why))
-    return on_login
+            reason = str(problem) or type(problem).__name__
+        finally:
+            self._asked.discard(node)  # before the answer: the next login may be refused, and wait, right after it
+        self._answer(node, reason)
+
+    def _answer(self, node: str, reason: str) -> None:
+        client, login = self._of(), self._former.get(node)
+        with contextlib.suppress(Closed):
+            if client is None:
+                return
+            if reason and reason != self._reason:
+                kept = "no credentials yet" if login is None else "no new credentials, those of before stay in use"
+                client._say(WARNING, f"{node}: {kept}: {reason}")
+            self._reason = reason
+            if login is not None:
+                client._log_in(node, *login)

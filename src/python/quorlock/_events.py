@@ -14,7 +14,7 @@ from ._errors import OK
 from ._library import library
 from ._native import RLock, Wake, get_ident, start_new_thread, wait_readable
 
-NONE, CLOSED, LOG, LOST, ACQUIRE_ENDED, RELEASE_ENDED, ELECTED, DEPOSED, RESIGNED, LEADER_CHANGED = range(10)
+NONE, CLOSED, LOG, LOST, ACQUIRE_ENDED, RELEASE_ENDED, ELECTED, DEPOSED, RESIGNED, LEADER_CHANGED, LOGIN = range(11)
 
 
 class Reader:

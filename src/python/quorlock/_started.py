@@ -9,20 +9,6 @@ import itertools
 from typing import Any, Callable, Dict, List, Optional
 
 from ._errors import OK
-from ._native import get_ident
-
-
-class Home:
-    """The library's thread. It runs Python only to ask for credentials, and is known from then on."""
-
-    def __init__(self) -> None:
-        self._thread: Optional[int] = None
-
-    def enter(self) -> None:
-        self._thread = get_ident()
-
-    def is_here(self) -> bool:
-        return bool(self._thread == get_ident())
 
 
 # Operations in flight, by number. This keeps tasks alive to which nobody else has a reference. A child of fork() does not

@@ -9,6 +9,7 @@
 #include "base/protocol.h"
 #include "redis/link/uri.h"
 
+struct list;
 struct tls;
 
 /* Traffic of the connections to one server, and their failures. */
@@ -16,6 +17,9 @@ struct link_counts {
     uint64_t bytes_in, bytes_out;
     uint64_t errors[FAULTS]; /* ended connections and failed tries to connect, by fault */
 };
+
+/* Log in as the uri says; wait for link_log_in(); or do not log in now. */
+enum link_login { LOGIN_READY, LOGIN_LATER, LOGIN_NONE };
 
 struct link_config {
     const struct uri *uri;   /* must live as long as the link, like client_name */
@@ -30,9 +34,9 @@ struct link_config {
      * NULL. */
     void (*batch)(void *arg, bool begins);
     void (*log)(int level, const char *text, void *arg); /* may be NULL */
-    /* Called right before each login; may change the login in the uri. False: do not log in now, for the reason in
-     * `why`. May be NULL. */
-    bool (*login)(void *arg, const struct uri *, char *why, size_t size);
+    /* Called right before each login; may change the login in the uri. NONE: for the reason in `why`. May be NULL. */
+    enum link_login (*login)(void *arg, const struct uri *, char *why, size_t size);
+    struct list *logins;        /* of links that wait for link_log_in(); may be NULL if none ever does */
     void *arg;                  /* for these four functions */
     struct link_counts *counts; /* must live as long as the link; may be NULL */
     /* Set by node, subscriber and examine: */

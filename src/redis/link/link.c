@@ -134,12 +134,18 @@ static void begin_step(struct redis_link *link, enum link_step step)
 
 /* ---- the end of a connection ---- */
 
+static void leave_logins(struct redis_link *link)
+{
+    if (link->login.back != NULL) list_remove(link->config.logins, &link->login);
+}
+
 /* Rule 2.5. After an ordinary close the system goes on delivering what was sent, so an unanswered request might be
  * executed after those of the next connection. If that would do harm, the connection is reset. */
 static void link_hang_up(struct redis_link *link)
 {
     conn_close(&link->conn, link->events->resets != NULL && link->events->resets(link->arg));
     link->connection++;
+    leave_logins(link);
 }
 
 void link_drop(struct redis_link *link, enum fault fault, const char *format, ...)
@@ -219,12 +225,6 @@ void link_ask(struct redis_link *link)
 
 static void begin_handshake(struct redis_link *link)
 {
-    char why[LINK_TEXT_SIZE];
-
-    if (link->config.login != NULL && !link->config.login(link->config.arg, link->config.uri, why, sizeof(why))) {
-        link_drop(link, FAULT_TEMPORARY, "%s", why);
-        return;
-    }
     reply_open(&link->parser);
     link->step = LINK_HANDSHAKE;
     link->answered = false;
@@ -235,6 +235,22 @@ static void begin_handshake(struct redis_link *link)
     }
     link->conn.secret = true;
     link_ask(link);
+}
+
+static void begin_login(struct redis_link *link)
+{
+    enum link_login login = LOGIN_READY;
+    char why[LINK_TEXT_SIZE];
+
+    if (link->config.login != NULL) login = link->config.login(link->config.arg, link->config.uri, why, sizeof(why));
+    switch (login) {
+    case LOGIN_READY: begin_handshake(link); break;
+    case LOGIN_NONE: link_drop(link, FAULT_TEMPORARY, "%s", why); break;
+    case LOGIN_LATER:
+        list_add(link->config.logins, &link->login);
+        begin_step(link, LINK_LOGIN);
+        break;
+    }
 }
 
 static void link_follow(struct redis_link *link, enum dial_result result)
@@ -269,7 +285,7 @@ static void link_on_connected(struct redis_link *link)
     const char *why;
 
     switch (conn_finish(&link->conn)) {
-    case CONN_DONE: begin_handshake(link); break;
+    case CONN_DONE: begin_login(link); break;
     case CONN_LATER: link->step = LINK_GREET; break;
     case CONN_FAILED:
         why = conn_why(&link->conn);
@@ -356,6 +372,12 @@ void link_read(struct redis_link *link)
             drop_lost(link);
             return;
         }
+        if (link->step == LINK_LOGIN) {
+            link_drop(link, FAULT_TEMPORARY,
+                      "it spoke before the login: it has as many clients as it may have, or is no "
+                      "Redis server");
+            return;
+        }
         feed(link, buffer, (size_t)n);
     } while (link_is_on(link, connection));
 }
@@ -392,6 +414,9 @@ static void on_step_end(struct redis_link *link)
                  ": frozen, or no TLS on this port: then write redis://",
                  ms);
         link_fail_address(link, FAULT_UNREACHABLE, why);
+        break;
+    case LINK_LOGIN:
+        link_drop(link, FAULT_TEMPORARY, "the program gave no credentials within %u ms " LINK_OPTION, ms);
         break;
     case LINK_HANDSHAKE:
         link_drop(link, FAULT_UNREACHABLE, "no %sanswer to the handshake within %u ms " LINK_OPTION ": %s",
@@ -492,6 +517,16 @@ void link_try_now(struct redis_link *link)
     if (link->dead || link->step != LINK_PAUSE) return;
     link->step_us = link_now_us(link);
     (void)link_arm(link, link->step_us);
+}
+
+void link_log_in(struct redis_link *link)
+{
+    assert(link->step == LINK_LOGIN);
+    link_enter(link);
+    leave_logins(link);
+    link->try_us = link_now_us(link) + larger(link->config.connect_ms, 1) * 1000;
+    begin_handshake(link);
+    link_leave(link);
 }
 
 void link_stop(struct redis_link *link)

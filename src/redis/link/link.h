@@ -2,14 +2,15 @@
 /*
  * link.h - the life of one connection to one server
  *
- *   STOPPED <--> PAUSE --> RESOLVE --> CONNECT --> GREET --> HANDSHAKE --> OPEN
- *                  ^          |           |          |           |          |
- *                  +----------+-----------+----------+-----------+----------+  link_drop(): closed(), and a pause
+ *   STOPPED <--> PAUSE --> RESOLVE --> CONNECT --> GREET --> LOGIN --> HANDSHAKE --> OPEN
+ *                  ^          |           |          |         |           |          |
+ *                  +----------+-----------+----------+---------+-----------+----------+  link_drop(): closed(), and a
+ *                                                                                        pause
  *
  * A try has config.connect_ms from RESOLVE to OPEN. If a name has several addresses, each gets a share of the time left
  * for CONNECT and GREET, so that a dead address does not use up the time of the next. GREET is the handshake of the
- * layer (TLS). A lookup that is not answered within RESOLVE goes on: its answer ends the pause, and the next RESOLVE
- * waits for the same lookup.
+ * layer (TLS). LOGIN waits for user and password, if the program gives them later. A lookup that is not answered within
+ * RESOLVE goes on: its answer ends the pause, and the next RESOLVE waits for the same lookup.
  *
  * Node, subscriber and examination embed a link. The link resolves the server's name, tries one address after the
  * other, checks the replies to the handshake, reads, and keeps the one timer. Through a table of callbacks its owner
@@ -27,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/list.h"
 #include "base/protocol.h"
 #include "redis/link/config.h"
 #include "redis/link/conn.h"
@@ -41,7 +43,16 @@
 struct system;
 struct timer;
 
-enum link_step { LINK_STOPPED, LINK_PAUSE, LINK_RESOLVE, LINK_CONNECT, LINK_GREET, LINK_HANDSHAKE, LINK_OPEN };
+enum link_step {
+    LINK_STOPPED,
+    LINK_PAUSE,
+    LINK_RESOLVE,
+    LINK_CONNECT,
+    LINK_GREET,
+    LINK_LOGIN,
+    LINK_HANDSHAKE,
+    LINK_OPEN
+};
 
 /* The owner's callbacks. Those marked "or NULL" may be missing. */
 struct link_events {
@@ -96,6 +107,7 @@ struct redis_link {
     uint64_t try_us;   /* when the present try ends */
     uint32_t step_ms;  /* how long the present step may last, for its message */
     uint64_t open_us;  /* since when it is OPEN */
+    struct link login; /* in config.logins, while the step is LOGIN */
     struct retry retry;
     struct dial dial;
     struct conn conn;
@@ -114,6 +126,8 @@ void link_end(struct redis_link *);
 bool link_start(struct redis_link *);
 /* link_try_now - end the present pause, if there is one. */
 void link_try_now(struct redis_link *);
+/* link_log_in - log in: the step is LOGIN, and the uri has the login. The try gets its whole time again. */
+void link_log_in(struct redis_link *);
 /* link_stop - close at once, without a callback. A pause runs on while the link is stopped. */
 void link_stop(struct redis_link *);
 
