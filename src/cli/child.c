@@ -47,6 +47,7 @@ bool child_start(struct child *child, int kind, char *const *command, const stru
 
     if (pid == 0) become(fd, parent, command, signals);
     if (pid < 0) return false;
+    child_forget(child); /* of the term before */
     *child = (struct child){.state = CHILD_RUNNING, .pid = pid, .fd = fd, .contain = child->contain};
     setpgid(pid, pid);
     return true;

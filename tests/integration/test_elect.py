@@ -149,8 +149,14 @@ class Restart(Election):
         self.assert_free()
 
     def test_the_pause_grows_up_to_its_bound(self):
+        def descriptors():
+            return len(os.listdir(f"/proc/{process.pid}/fd"))
+
         process = self.elect("--restart", script="true")
+        self.await_words(process, b"candidate again in 2000 ms")
+        before = descriptors()
         self.await_words(process, b"candidate again in 16000 ms")
+        self.assertLess(descriptors(), before + 3, "three terms left a descriptor each")
         self.assertIn(b"candidate again in 30000 ms", self.await_words(process, b"candidate again in 3"))
         process.terminate()
         self.assertEqual(self.end(process)[0], 128 + signal.SIGTERM)
