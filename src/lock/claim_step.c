@@ -79,7 +79,7 @@ static bool send_command(struct claim *claim, const struct core_command *command
 
 static void far_on_confirmed(struct listener *listener)
 {
-    claim_notify_subscribed(far_owner(listener), false);
+    far_wake(listener);
 }
 
 static void far_on_unsubscribed(struct listener *listener, uint32_t node)
@@ -89,13 +89,12 @@ static void far_on_unsubscribed(struct listener *listener, uint32_t node)
     claim->known_subscribed &= ~(1u << node);
 }
 
-/* It came near: an attempt tells how near. */
+/* It came near: an attempt, as after a confirmation, tells how near. */
 static void far_on_notice(struct listener *listener, uint32_t node, uint32_t key, uint64_t holder_id)
 {
-    struct core_event event = {.type = CORE_EV_LISTENING, .listening = {.node = node}};
-
     (void)key, (void)holder_id;
-    (void)claim_step(far_owner(listener), &event);
+    far_on_unsubscribed(listener, node);
+    far_wake(listener);
 }
 
 /* The rights are of a time before such channels. Each claim listens for its keys when it polls next, which is soon. */
@@ -106,10 +105,16 @@ static void far_on_refused(struct listener *listener)
     claim->all->no_far = true;
 }
 
-static const struct listener_events far_events = {.confirmed = far_on_confirmed,
-                                                  .unsubscribed = far_on_unsubscribed,
-                                                  .notice = far_on_notice,
-                                                  .refused = far_on_refused};
+static void far_on_woken(void *owner)
+{
+    claim_notify_subscribed(owner, false);
+}
+
+static const struct far_events far_events = {.told = {.confirmed = far_on_confirmed,
+                                                      .unsubscribed = far_on_unsubscribed,
+                                                      .notice = far_on_notice,
+                                                      .refused = far_on_refused},
+                                             .woken = far_on_woken};
 
 /* NULL: out of memory. */
 static struct far *listen_far(struct claim *claim)

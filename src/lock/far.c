@@ -8,12 +8,29 @@
 
 struct far {
     struct listener listener;
+    struct waker waker;
+    const struct far_events *events;
     struct keylist *keylist;
     void *owner;
     char name[]; /* as queue_moved() of queue.lua makes it, without the front of all channels */
 };
 
-struct far *far_begin(struct keylist *keylist, const struct listener_events *events, void *owner, const char *waiter)
+static void far_on_wake(struct waker *waker)
+{
+    struct far *far = CONTAINER_OF(waker, struct far, waker);
+
+    far->events->woken(far->owner);
+}
+
+void far_wake(struct listener *listener)
+{
+    struct far *far = CONTAINER_OF(listener, struct far, listener);
+    struct runtime *runtime = far->keylist->all->runtime;
+
+    runtime_wake_at(runtime, &far->waker, runtime_now_us(runtime));
+}
+
+struct far *far_begin(struct keylist *keylist, const struct far_events *events, void *owner, const char *waiter)
 {
     struct runtime *runtime = keylist->all->runtime;
     const struct node_key *key = &keylist->keys[0];
@@ -25,7 +42,9 @@ struct far *far_begin(struct keylist *keylist, const struct listener_events *eve
 
     assert(keylist->n_keys == 1);
     if (far == NULL) return NULL;
-    far->listener.events = events;
+    runtime_start_waker(runtime, &far->waker, far_on_wake);
+    far->listener.events = &events->told;
+    far->events = events;
     far->keylist = keylist;
     far->owner = owner;
     memcpy(far->name, key->text, prefix);
@@ -39,6 +58,7 @@ struct far *far_begin(struct keylist *keylist, const struct listener_events *eve
 
 void far_end(struct far *far)
 {
+    runtime_stop_waker(&far->waker);
     subscriptions_close(&far->keylist->all->subscriptions, &far->listener);
     alloc_free(&far->keylist->all->runtime->alloc, far);
 }

@@ -713,13 +713,13 @@ static void keep_asking(uint32_t arbiter)
 }
 
 /* So many whose last look was just now came before those that come later. */
-static void add_crowd(uint32_t arbiter)
+static void add_crowd(uint32_t arbiter, const char *key)
 {
     static const char script[] = "local t = redis.call('TIME') for i = 1, 3000 do redis.call('ZADD', KEYS[1], "
                                  "string.format('%.0f', 100000000000000 + t[1] * 1000000 + t[2]), 'wcrowd' .. i, "
                                  "string.format('%.0f', t[1] * 1000 + 600000), '~crowd' .. i) end return 1";
 
-    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:one", script), 1);
+    assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:%s", script, key), 1);
 }
 
 /* How many listen to channels of their own. */
@@ -740,19 +740,26 @@ static void await_far(long long n)
     await(so_many_are_far, &awaited, GENEROUS_MS, "channels of their own");
 }
 
-/* Contender 1 is behind a crowd, of which all but ten go away. Nobody tells it. It polls after 150 s or more. */
-static void wait_behind_crowd(const struct quorlock_lock_options *options)
+/* All but ten of the crowd go away. Nobody tells that to whoever is behind, and polls after 150 s or more. */
+static void end_crowd(uint32_t arbiter)
 {
     static const char script[] = "for i = 11, 3000 do redis.call('ZREM', KEYS[1], 'wcrowd' .. i, '~crowd' .. i) end "
                                  "return 1";
-    uint32_t arbiter = arbiter_of("one");
 
-    add_crowd(arbiter);
-    contend(1, one, 1, options);
     await_far(1);
     run_ms(200); /* it asks again when the node has confirmed the subscription */
     await_far(1);
     assert_int_equal(server_ask_number(SERVER(arbiter), "EVAL %s 1 quorlock:queue:one", script), 1);
+}
+
+/* Contender 1 is behind that crowd. */
+static void wait_behind_crowd(const struct quorlock_lock_options *options)
+{
+    uint32_t arbiter = arbiter_of("one");
+
+    add_crowd(arbiter, "one");
+    contend(1, one, 1, options);
+    end_crowd(arbiter);
 }
 
 CLIENT_TEST(a_client_far_behind_is_told_when_a_grant_brings_it_near)
@@ -801,44 +808,79 @@ CLIENT_TEST(a_client_far_behind_is_told_when_a_permit_brings_it_near)
 
 static bool both_listen_to_the_key(void *arg)
 {
-    const long long *nodes = arg; /* so many of those that waiters listen to are up */
-    static const char script[] = "return redis.call('PUBSUB', 'NUMSUB', 'quorlock:released:one')[2]";
+    const struct awaited *nodes = arg; /* so many of those that waiters listen to are up */
+    static const char script[] = "return redis.call('PUBSUB', 'NUMSUB', 'quorlock:released:' .. ARGV[1])[2]";
     long long listening = 0;
 
     for (uint32_t i = 0; i < 3; i++)
         if (is_up(i)) keep_asking(i);
     for (uint32_t i = 0; i < 3; i++)
-        if (is_up(i)) listening += server_ask_number(SERVER(i), "EVAL %s 0", script);
-    return listening == *nodes * 2;
+        if (is_up(i)) listening += server_ask_number(SERVER(i), "EVAL %s 0 %s", script, nodes->key);
+    return listening == nodes->n * 2;
+}
+
+static void await_both_listen_to_the_key(const char *key, long long nodes)
+{
+    struct awaited awaited = {key, nodes};
+
+    await(both_listen_to_the_key, &awaited, GENEROUS_MS, "subscriptions to the key's channel");
 }
 
 /* Whoever is far behind learns nothing from an arbiter that is away. */
 CLIENT_TEST(a_client_far_behind_listens_to_the_key_while_the_arbiter_is_away)
 {
-    long long nodes = 1;
-
     fixture_needs_real_servers();
     hold();
     contend(2, one, 1, FAIR(0));
     await_queue("one", 1);
     wait_behind_crowd(FAIR(0));
     server_kill(SERVER(arbiter_of("one")));
-    await(both_listen_to_the_key, &nodes, GENEROUS_MS, "subscriptions to the key's channel");
+    await_both_listen_to_the_key("one", 1);
 }
 
 /* As where rights were written for an earlier version. */
 CLIENT_TEST(a_client_far_behind_that_may_have_no_channel_of_its_own_listens_to_the_key)
 {
-    long long nodes = 2;
-
     fixture_needs_real_servers();
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER default resetchannels &quorlock:released:one");
     hold();
     contend(2, one, 1, FAIR(0));
     await_queue("one", 1);
-    add_crowd(arbiter_of("one"));
+    add_crowd(arbiter_of("one"), "one");
     contend(1, one, 1, FAIR(0));
-    await(both_listen_to_the_key, &nodes, GENEROUS_MS, "subscriptions to the key's channel");
+    await_both_listen_to_the_key("one", 2);
+    for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER default allchannels");
+}
+
+/* The notice comes when it does not want that channel any more: its client has learned that it may not have another. */
+CLIENT_TEST(a_client_far_behind_leaves_its_channel_when_it_is_told)
+{
+    static const char *const two[] = {"two"};
+    quorlock_client *client;
+    struct seen got = {0};
+    uint32_t arbiter;
+
+    fixture_needs_real_servers();
+    for (uint32_t i = 0; i < 3; i++)
+        server_do(SERVER(i), "ACL SETUSER default resetchannels &quorlock:released:one &quorlock:released:two "
+                             "&quorlock:released:quorlock:turn:*:one");
+    hold();
+    contend(2, one, 1, FAIR(0));
+    await_queue("one", 1);
+    client = fixture_new_client(3);
+    arbiter = arbiter_of("one");
+    add_crowd(arbiter, "one");
+    contend_by(client, 1, one, 1, FAIR(0));
+    await_far(1);
+    assert_status(fixture_acquire(fixture_lock(fixture.client, "two", FAIR(0)), &got), QUORLOCK_OK);
+    contend(3, two, 1, FAIR(0));
+    await_queue("two", 1);
+    add_crowd(arbiter_of("two"), "two");
+    contend_by(client, 4, two, 1, FAIR(0));
+    await_both_listen_to_the_key("two", 2);
+    end_crowd(arbiter);
+    give_back();
+    await_far(0);
     for (uint32_t i = 0; i < 3; i++) server_do(SERVER(i), "ACL SETUSER default allchannels");
 }
 
