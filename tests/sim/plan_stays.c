@@ -18,8 +18,9 @@
 #define TURNS_FEW    8u
 #define TURNS_US     40000u
 /* And the longest where a server got a key that is no lock's: its refusals are believed twice (rule 6.3), so one waiter
- * must have polled two times, at intervals of up to 1.2 s. */
+ * must have polled two times, at intervals of up to 1.2 s, and of a crowd longer (rule 6.15). */
 #define ODD_FOUND_US 2400000u
+#define ODD_EACH_US  200000u
 /* Until notices come to who waits for the first time: it is refused, connects and subscribes. */
 #define LISTENS_TRIPS 12u
 /* And its requests: some times what all of them send in one attempt, for as long as the lock is held. */
@@ -112,7 +113,8 @@ void plan_stays(struct plan *plan, struct rng *rng)
         /* Waiters pass a frozen arbiter over; whose key is odd they have to find out by their polls, and what was
          * released before their other servers would tell them. */
         if (bias == BIAS_ODD) {
-            plan->handover_most_us = ODD_FOUND_US;
+            plan->handover_most_us =
+                plan->n_actors * ODD_EACH_US > ODD_FOUND_US ? plan->n_actors * ODD_EACH_US : ODD_FOUND_US;
             plan->requests_most += plan->requests_most / 4;
         }
         if (bias == BIAS_FROZEN) plan->listens_us = LISTENS_TRIPS * plan->round_trip_us;
