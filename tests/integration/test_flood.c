@@ -20,7 +20,7 @@
 #define FLOOD_MS        120000u
 #define PATIENT_MS      5000u
 #define LONG_TIMEOUT_MS 25000u
-#define STANDSTILL_MS   1500u
+#define STANDSTILL_MS   4000u
 #define QUARTER         4 /* of the flood: more than waits on a connection without an answer */
 
 struct flood {
