@@ -303,7 +303,7 @@ static void examine_on_due(void *arg)
     struct redis_link *link = &examine->link;
     bool writes = examine->n_asked == N_REST && examine->asked[examine->at]->kind == ASK_PROBE;
 
-    bool runs = examine->clock_times > 1 || link->handshake.n_steps > 1;
+    bool runs = examine->clock_times > 1 || link->handshake.n_steps > 1 || link->handshake.steps[0] != HANDSHAKE_KNOCK;
 
     /* It has answered all that only reads, and the next is a write; or it has refused what was no command at all. */
     if ((writes || !runs) && link_now_us(link) >= link->step_us)

@@ -658,7 +658,7 @@ class Reach(Doctor):
         other = Other(self, *AOF)
         self.bootstrap(addresses=str(other))
         other.ask("ACL", "SETUSER", "app", "on", ">geheim", "~*", "&*", "+@all")
-        for what, said, let_in in [("WRITE", "INFO, but no write", "INFO, but no write"), ("ALL", "errors, but no command", "no whole answer")]:
+        for what, said, let_in in [("WRITE", "INFO, but no write", "INFO, but no write"), ("ALL", "errors, but no command", "no answer to the handshake")]:
             other.ask("CLIENT", "PAUSE", 600000, what)
             for address, words in [(str(other), said), (f"redis://app:geheim@{other}", let_in)]:
                 text = self.text("unreachable", addresses=address)

@@ -115,9 +115,12 @@ void handshake_greet(struct handshake *shake, struct bytes *out, const struct ur
 void handshake_knock(struct handshake *shake, struct bytes *out, const struct uri *uri)
 {
     *shake = (struct handshake){.uri = uri};
-    BYTES_TEXTS(out, "TIME", "?");
-    handshake_add(shake, HANDSHAKE_KNOCK);
     auth(shake, out);
+    /* Redis 8.6.3 does not answer an AUTH that it refuses, if it came together with a command before it. */
+    if (shake->n_steps == 0) {
+        BYTES_TEXTS(out, "TIME", "?");
+        handshake_add(shake, HANDSHAKE_KNOCK);
+    }
     select_db(shake, out);
 }
 

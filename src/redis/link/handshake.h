@@ -68,8 +68,9 @@ void handshake_begin(struct handshake *, struct bytes *, const struct uri *, con
                      const struct dialect *, enum handshake_eviction);
 /* handshake_greet - append AUTH, CLIENT SETNAME, PING: release notices work on a server in any state. */
 void handshake_greet(struct handshake *, struct bytes *, const struct uri *, const char *client_name);
-/* handshake_knock - append a command that any server refuses; AUTH and SELECT if the address has a user, a password or
- * a database. handshake_look - append these two likewise, and the question whether it is a server of ours. */
+/* handshake_knock - append AUTH if the address has a user or a password, or else a command that any server refuses; and
+ * SELECT if it has a database. handshake_look - append these two likewise, and the question whether it is a server of
+ * ours. */
 void handshake_knock(struct handshake *, struct bytes *, const struct uri *);
 void handshake_look(struct handshake *, struct bytes *, const struct uri *);
 /* handshake_hear - note bytes that came, before they are parsed: the first ones are kept for handshake_malformed. */

@@ -421,7 +421,7 @@ static void on_step_end(struct redis_link *link)
     case LINK_HANDSHAKE:
         link_drop(link, FAULT_UNREACHABLE, "no %sanswer to the handshake within %u ms " LINK_OPTION ": %s",
                   some ? "whole " : "", ms,
-                  some ? "paused by CLIENT PAUSE, or frozen" : "frozen, or not a Redis server");
+                  some ? "paused by CLIENT PAUSE, or frozen" : "frozen, paused by CLIENT PAUSE, or not a Redis server");
         break;
     case LINK_STOPPED:
     case LINK_OPEN: break;
