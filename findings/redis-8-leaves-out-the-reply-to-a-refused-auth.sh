@@ -4,9 +4,10 @@
 # A server answers each command of a pipeline, in order; so a client counts replies to know which one is whose. Redis 8 leaves
 # one out: that to an AUTH which it refuses, if the AUTH came in one read with a command before it. The next reply seems to be
 # the AUTH's, and a client that waits for its WRONGPASS waits until its own timeout. An AUTH that is right, one that comes
-# alone, and Valkey are not affected.
+# alone, and Valkey 9.1 are not affected.
 #
-# Seen with Redis 8.2.3 and Valkey 9.1.2, as PyPI has them (and with Redis 8.0.2 and 8.6.3 of Debian).
+# Seen with Redis 8.2.3 and Valkey 9.1.2, as PyPI has them (and the same with Redis 8.0.2 and 8.6.3
+# and Valkey 8.1.1 of Debian).
 set -eu
 
 folder=$(mktemp -d)

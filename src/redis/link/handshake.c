@@ -116,7 +116,7 @@ void handshake_knock(struct handshake *shake, struct bytes *out, const struct ur
 {
     *shake = (struct handshake){.uri = uri};
     auth(shake, out);
-    /* Redis 8 does not answer an AUTH that it refuses, if it came together with a command before it. */
+    /* Redis 8 and Valkey 8.1 do not answer an AUTH that they refuse, if it came together with a command before it. */
     if (shake->n_steps == 0) {
         BYTES_TEXTS(out, "TIME", "?");
         handshake_add(shake, HANDSHAKE_KNOCK);
