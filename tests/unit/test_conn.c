@@ -12,6 +12,7 @@
 
 #include "base/address.h"
 #include "base/system.h"
+#include "hand_loop.h"
 #include "redis/link/conn.h"
 #include "redis/link/dial.h"
 #include "test.h"
@@ -37,10 +38,8 @@ struct socket_fixture {
 
     const struct step *steps; /* of the coming calls; behind them nothing is ready */
     size_t n_steps;
-    int connect_error, finish_error, watch_error; /* of the coming calls */
-    bool no_watch;
-    unsigned watched;
-    bool due; /* the flush task is to run */
+    int connect_error, finish_error; /* of the coming calls */
+    struct hand_loop loop;
     char sent[64];
     size_t n_sent;
     struct address address; /* of the latest connect */
@@ -150,65 +149,6 @@ static void cancel_lookup(struct lookup *lookup)
     at->cancels++;
 }
 
-/* ---- the loop ---- */
-
-static void (*on_ready)(void *, unsigned);
-static void (*on_task)(void *);
-
-static void *watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *arg)
-{
-    (void)loop;
-    (void)arg;
-    assert_int_equal(fd, FD);
-    on_ready = ready;
-    return at->no_watch ? NULL : at;
-}
-
-static int watch_set(void *watch, unsigned events)
-{
-    (void)watch;
-    if (at->watch_error != 0) return -1;
-    at->watched = events;
-    return 0;
-}
-
-static void watch_free(void *watch)
-{
-    (void)watch;
-    at->watched = 0;
-}
-
-static void *task_new(void *loop, void (*run)(void *), void *arg)
-{
-    (void)loop;
-    (void)arg;
-    on_task = run;
-    return at;
-}
-
-static void task_run(void *task)
-{
-    (void)task;
-    at->due = true;
-}
-
-static void task_stop(void *task)
-{
-    (void)task;
-    at->due = false;
-}
-
-static void task_free(void *task)
-{
-    task_stop(task);
-}
-
-static void run_task(struct socket_fixture *f)
-{
-    f->due = false;
-    on_task(&f->conn);
-}
-
 /* ---- the layer ---- */
 
 static ssize_t layer_answer(unsigned *waits)
@@ -279,13 +219,8 @@ static int setup(void **state)
                                 .lookup = begin_lookup,
                                 .lookup_cancel = cancel_lookup};
     f.system = (struct system){.ops = &f.ops, .alloc = &memory};
-    f.system.loop = (struct quorlock_loop){.watch_new = watch_new,
-                                           .watch_set = watch_set,
-                                           .watch_free = watch_free,
-                                           .task_new = task_new,
-                                           .task_run = task_run,
-                                           .task_stop = task_stop,
-                                           .task_free = task_free};
+    f.loop.fd = FD;
+    f.system.loop = hand_loop_functions(&f.loop);
     f.layer = (struct conn_layer){layer_greet, layer_read, layer_write, layer_free};
     assert_true(conn_init(&f.conn, &f.system, &memory, note, &f));
     f.conn.counts = &f.counts;
@@ -313,9 +248,9 @@ static const struct address anywhere = {.length = 1};
 static void connect_now(struct socket_fixture *f)
 {
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, NULL), 0);
-    assert_int_equal(f->watched, WATCH_WRITE);
+    assert_int_equal(f->loop.watched, WATCH_WRITE);
     assert_int_equal(conn_finish(&f->conn), CONN_DONE);
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
 }
 
 static void say(struct socket_fixture *f, const char *text)
@@ -344,22 +279,22 @@ SOCKET_TEST(what_is_said_leaves_as_the_socket_takes_it)
     connect_now(f);
     PLAY({EINTR, 0}, {0, 2}, {EAGAIN, 0});
     say(f, "hello");
-    assert_true(f->due);
-    run_task(f);
+    assert_true(f->loop.due);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending sent ");
     assert_sent(f, "he");
-    assert_int_equal(f->watched, WATCH_READ | WATCH_WRITE);
+    assert_int_equal(f->loop.watched, WATCH_READ | WATCH_WRITE);
     /* Behind what waits: not out of its turn. */
     PLAY({0, 9});
     say(f, "you");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending sent ");
     assert_sent(f, "he");
-    on_ready(&f->conn, WATCH_WRITE);
+    hand_loop_ready(&f->loop, WATCH_WRITE);
     assert_sent(f, "helloyou");
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
     assert_events(f, "");
-    on_ready(&f->conn, WATCH_READ);
+    hand_loop_ready(&f->loop, WATCH_READ);
     assert_events(f, "readable ");
 }
 
@@ -373,10 +308,10 @@ SOCKET_TEST(a_write_that_fails_is_told_with_its_reason)
         f->steps = broken;
         f->n_steps = later == 0;
         say(f, "x");
-        run_task(f);
+        hand_loop_run(&f->loop);
         assert_events(f, later == 0 ? "sending broken " : "sending sent ");
         f->n_steps = later == 1;
-        if (later == 1) on_ready(&f->conn, WATCH_WRITE | WATCH_READ);
+        if (later == 1) hand_loop_ready(&f->loop, WATCH_WRITE | WATCH_READ);
         if (later == 1) assert_events(f, "broken ");
         assert_string_equal(conn_why(&f->conn), "Broken pipe");
         conn_close(&f->conn, false);
@@ -388,28 +323,28 @@ SOCKET_TEST(a_loop_without_memory_breaks_a_connection)
     char buffer[8];
 
     connect_now(f);
-    f->watch_error = ENOMEM;
+    f->loop.watch_fails = true;
     PLAY({0, 0});
     say(f, "x");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending broken ");
     assert_string_equal(conn_why(&f->conn), strerror(ENOMEM));
     conn_close(&f->conn, false);
 
-    f->watch_error = 0;
+    f->loop.watch_fails = false;
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, NULL), 0);
-    f->watch_error = ENOMEM;
+    f->loop.watch_fails = true;
     assert_int_equal(conn_finish(&f->conn), CONN_FAILED);
     assert_string_equal(conn_why(&f->conn), strerror(ENOMEM));
     conn_close(&f->conn, false);
 
-    f->watch_error = 0;
+    f->loop.watch_fails = false;
     f->layer_returns = 1;
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, &f->layer), 0);
     assert_int_equal(conn_finish(&f->conn), CONN_DONE);
     f->layer_returns = 0;
     f->layer_waits = WATCH_WRITE;
-    f->watch_error = ENOMEM;
+    f->loop.watch_fails = true;
     assert_int_equal(conn_read(&f->conn, buffer, sizeof(buffer)), -1);
 }
 
@@ -463,10 +398,10 @@ SOCKET_TEST(a_talkative_peer_does_not_starve_others)
     connect_now(f);
     f->steps = steps;
     f->n_steps = LENGTH(steps);
-    on_ready(&f->conn, WATCH_READ);
+    hand_loop_ready(&f->loop, WATCH_READ);
     while (conn_read(&f->conn, buffer, sizeof(buffer)) > 0) n++;
     assert_int_equal(n, READS_MAX);
-    on_ready(&f->conn, WATCH_READ);
+    hand_loop_ready(&f->loop, WATCH_READ);
     assert_int_equal(conn_read(&f->conn, buffer, sizeof(buffer)), sizeof(buffer));
 }
 
@@ -480,7 +415,7 @@ SOCKET_TEST(a_connection_without_counts_reads_and_writes)
     conn_allow_reads(&f->conn);
     assert_int_equal(conn_read(&f->conn, buffer, sizeof(buffer)), 8);
     say(f, "x");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_int_equal(f->n_sent, 1);
 }
 
@@ -497,15 +432,15 @@ SOCKET_TEST(a_password_is_wiped_when_it_has_left)
     f->conn.secret = true;
     PLAY({0, 2});
     say(f, "secret");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_true(f->conn.secret && has_secret(f));
     PLAY({0, 9});
-    on_ready(&f->conn, WATCH_WRITE);
+    hand_loop_ready(&f->loop, WATCH_WRITE);
     assert_false(f->conn.secret || has_secret(f));
     /* What is no secret is not wiped, which would take time. */
     PLAY({0, 9});
     say(f, "secret");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_true(has_secret(f));
 }
 
@@ -517,7 +452,7 @@ SOCKET_TEST(a_password_that_did_not_leave_is_wiped_with_the_connection)
         say(f, "secret");
         conn_close(&f->conn, false);
         assert_int_equal(f->conn.out.used, 0);
-        assert_false(f->due || f->conn.secret);
+        assert_false(f->loop.due || f->conn.secret);
         assert_int_equal(has_secret(f), secret == 0);
     }
 }
@@ -529,15 +464,15 @@ SOCKET_TEST(what_waits_until_it_is_connected_leaves_then)
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, NULL), 0);
     assert_false(conn_has_input(&f->conn));
     say(f, "x");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "");
     assert_int_equal(f->n_sent, 0);
-    on_ready(&f->conn, WATCH_WRITE);
+    hand_loop_ready(&f->loop, WATCH_WRITE);
     assert_events(f, "connected ");
     assert_int_equal(conn_finish(&f->conn), CONN_DONE);
-    assert_true(f->due && conn_has_input(&f->conn));
+    assert_true(f->loop.due && conn_has_input(&f->conn));
     PLAY({0, 1});
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending sent ");
     assert_sent(f, "x");
 }
@@ -556,11 +491,11 @@ SOCKET_TEST(an_owner_may_close_while_it_appends)
     assert_true(conn_init(&f->conn, &f->system, &memory, close_conn, f));
     connect_now(f);
     say(f, "x");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending ");
     assert_int_equal(f->n_sent, 0);
     /* The task may run all the same. */
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "");
     assert_false(conn_has_input(&f->conn));
 }
@@ -588,16 +523,16 @@ SOCKET_TEST(a_connection_that_cannot_be_opened_is_closed)
     assert_int_equal(f->layers_freed, 1);
     assert_int_equal(f->closes, 0);
     f->connect_error = 0;
-    f->no_watch = true;
+    f->loop.no_watch = true;
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, &f->layer), ENOMEM);
     assert_int_equal(f->layers_freed, 2);
     assert_int_equal(f->resets, 1);
-    f->no_watch = false;
-    f->watch_error = ENOMEM;
+    f->loop.no_watch = false;
+    f->loop.watch_fails = true;
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, &f->layer), ENOMEM);
     assert_int_equal(f->layers_freed, 3);
     assert_int_equal(f->resets, 2);
-    f->watch_error = 0;
+    f->loop.watch_fails = false;
     f->finish_error = ECONNREFUSED;
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, NULL), 0);
     assert_int_equal(conn_finish(&f->conn), CONN_FAILED);
@@ -611,34 +546,34 @@ SOCKET_TEST(a_layer_greets_first)
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, &f->layer), 0);
     f->layer_waits = WATCH_READ;
     assert_int_equal(conn_finish(&f->conn), CONN_LATER);
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
     /* The socket is asked once whether it is connected. */
     f->finish_error = ECONNREFUSED;
     f->layer_waits = WATCH_WRITE;
     assert_int_equal(conn_finish(&f->conn), CONN_LATER);
-    assert_int_equal(f->watched, WATCH_WRITE);
+    assert_int_equal(f->loop.watched, WATCH_WRITE);
     f->layer_returns = 1;
     assert_int_equal(conn_finish(&f->conn), CONN_DONE);
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
     /* It reads, and has to write for that. */
     f->layer_returns = 0;
     f->layer_waits = WATCH_WRITE;
     assert_int_equal(conn_read(&f->conn, buffer, sizeof(buffer)), 0);
-    assert_int_equal(f->watched, WATCH_WRITE);
-    on_ready(&f->conn, WATCH_WRITE);
+    assert_int_equal(f->loop.watched, WATCH_WRITE);
+    hand_loop_ready(&f->loop, WATCH_WRITE);
     assert_events(f, "readable ");
     f->layer_returns = 5;
     assert_int_equal(conn_read(&f->conn, buffer, sizeof(buffer)), 5);
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
     /* It writes, and has to read for that. */
     f->layer_returns = 0;
     f->layer_waits = WATCH_READ;
     say(f, "x");
-    run_task(f);
+    hand_loop_run(&f->loop);
     assert_events(f, "sending sent ");
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
     f->layer_returns = 1;
-    on_ready(&f->conn, WATCH_READ);
+    hand_loop_ready(&f->loop, WATCH_READ);
     assert_events(f, "readable ");
     assert_int_equal(f->conn.out.used, 0);
     f->layer_returns = -1;
@@ -657,7 +592,7 @@ SOCKET_TEST(a_layer_may_fail_to_greet)
     assert_int_equal(conn_open(&f->conn, &anywhere, 0, &f->layer), 0);
     f->layer_returns = 0;
     f->layer_waits = WATCH_READ;
-    f->watch_error = ENOMEM;
+    f->loop.watch_fails = true;
     assert_int_equal(conn_finish(&f->conn), CONN_FAILED);
     assert_string_equal(conn_why(&f->conn), strerror(ENOMEM));
     /* What it says comes before the errno. */

@@ -59,7 +59,7 @@ TLS_TEST(bytes_may_be_cut_anywhere)
         tls_fixture_run(f);
         assert_bytes(&f->heard, pattern, length);
         assert_bytes(&f->got, pattern, length);
-        assert_int_equal(f->watched, WATCH_READ);
+        assert_int_equal(f->loop.watched, WATCH_READ);
     }
 }
 
@@ -78,12 +78,12 @@ TLS_TEST(what_a_full_socket_does_not_take_leaves_later)
         said += n;
         tls_fixture_run(f);
         assert_int_equal(f->up.used, f->room);
-        assert_int_equal(f->watched, WATCH_READ | WATCH_WRITE);
+        assert_int_equal(f->loop.watched, WATCH_READ | WATCH_WRITE);
     }
     f->deaf = false;
     tls_fixture_run(f);
     assert_bytes(&f->heard, pattern, said);
-    assert_int_equal(f->watched, WATCH_READ);
+    assert_int_equal(f->loop.watched, WATCH_READ);
 }
 
 TLS_TEST(it_reads_while_it_cannot_write)
@@ -110,7 +110,7 @@ TLS_TEST(what_openssl_holds_is_read_to_its_end)
     while (f->down.used > 0) {
         size_t before = f->down.used;
 
-        f->on_ready(f->ready_arg, WATCH_READ);
+        hand_loop_ready(&f->loop, WATCH_READ);
         assert_true(f->down.used < before);
     }
     assert_int_equal(f->got.used, 200000);

@@ -15,6 +15,7 @@
 
 #define BETWEEN_MAX ((size_t)16 << 20)
 #define TURNS_MAX   2000000
+#define FD          1000
 
 /* The one that the tables below belong to. */
 static struct tls_fixture *at;
@@ -32,7 +33,7 @@ static int begin_connect(struct system *system, const struct address *address, u
     (void)system;
     (void)address;
     (void)user_timeout_ms;
-    return 1000;
+    return FD;
 }
 
 static int finish_connect(struct system *system, int fd)
@@ -82,54 +83,7 @@ static void close_socket(struct system *system, int fd, bool reset)
     (void)reset;
 }
 
-/* ---- the loop ---- */
-
-static void *watch_new(void *loop, int fd, void (*ready)(void *, unsigned), void *arg)
-{
-    (void)loop;
-    (void)fd;
-    at->on_ready = ready;
-    at->ready_arg = arg;
-    return at;
-}
-
-static int watch_set(void *watch, unsigned events)
-{
-    (void)watch;
-    at->watched = events;
-    return 0;
-}
-
-static void watch_free(void *watch)
-{
-    (void)watch;
-    at->watched = 0;
-}
-
-static void *task_new(void *loop, void (*run)(void *), void *arg)
-{
-    (void)loop;
-    at->on_task = run;
-    at->task_arg = arg;
-    return at;
-}
-
-static void task_run(void *task)
-{
-    (void)task;
-    at->task_due = true;
-}
-
-static void task_stop(void *task)
-{
-    (void)task;
-    at->task_due = false;
-}
-
-static void task_free(void *task)
-{
-    task_stop(task);
-}
+/* ---- the connection ---- */
 
 static void on_conn(void *arg, enum conn_ready ready)
 {
@@ -145,7 +99,7 @@ static void on_conn(void *arg, enum conn_ready ready)
         while ((n = conn_read(&f->conn, buffer, sizeof(buffer))) > 0) bytes_append(&f->got, buffer, (size_t)n);
         f->ended = n < 0 || ready == CONN_BROKEN;
     }
-    if (f->ended) f->watched = 0;
+    if (f->ended) f->loop.watched = 0;
 }
 
 /* ---- certificates ---- */
@@ -228,22 +182,19 @@ static void serve(struct tls_fixture *f)
 
 bool tls_fixture_turn(struct tls_fixture *f)
 {
-    bool moved = f->task_due || (f->up.used > 0 && !f->deaf);
+    bool moved = f->loop.due || (f->up.used > 0 && !f->deaf);
 
     if (f->before != NULL) f->before();
-    if (f->task_due) {
-        f->task_due = false;
-        f->on_task(f->task_arg);
-    }
+    if (f->loop.due) hand_loop_run(&f->loop);
     serve(f);
     if (f->before != NULL) f->before();
-    if ((f->watched & WATCH_WRITE) != 0 && f->up.used < f->room) {
-        f->on_ready(f->ready_arg, WATCH_WRITE);
+    if ((f->loop.watched & WATCH_WRITE) != 0 && f->up.used < f->room) {
+        hand_loop_ready(&f->loop, WATCH_WRITE);
         moved = true;
     }
     if (f->before != NULL) f->before();
-    if ((f->watched & WATCH_READ) != 0 && (f->down.used > 0 || f->over)) {
-        f->on_ready(f->ready_arg, WATCH_READ);
+    if ((f->loop.watched & WATCH_READ) != 0 && (f->down.used > 0 || f->over)) {
+        hand_loop_ready(&f->loop, WATCH_READ);
         moved = true;
     }
     return moved;
@@ -340,13 +291,8 @@ int tls_fixture_setup(void **state)
     f->ops.recv = receive;
     f->ops.close = close_socket;
     f->system = (struct system){.ops = &f->ops, .alloc = &f->alloc};
-    f->system.loop = (struct quorlock_loop){.watch_new = watch_new,
-                                            .watch_set = watch_set,
-                                            .watch_free = watch_free,
-                                            .task_new = task_new,
-                                            .task_run = task_run,
-                                            .task_stop = task_stop,
-                                            .task_free = task_free};
+    f->loop.fd = FD;
+    f->system.loop = hand_loop_functions(&f->loop);
     f->now_s = TLS_FIXTURE_NOW_S;
     f->step = f->room = BETWEEN_MAX;
     bytes_init(&f->up, &memory, BETWEEN_MAX);

@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 
 #include "base/system.h"
+#include "hand_loop.h"
 #include "redis/link/conn.h"
 #include "redis/link/tls.h"
 #include "redis/link/uri.h"
@@ -47,11 +48,7 @@ struct tls_fixture {
     bool over;             /* the server's end is closed, behind what is in `down` */
     bool deaf;             /* the server reads nothing */
 
-    unsigned watched; /* by the loop */
-    void (*on_ready)(void *, unsigned);
-    void (*on_task)(void *);
-    void *ready_arg, *task_arg;
-    bool task_due;
+    struct hand_loop loop;
 
     struct tls *tls;
     char logged[TLS_TEXT_SIZE + 64]; /* the latest line; "": none since it was looked at */

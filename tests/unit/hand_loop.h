@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hand_loop.h - a loop in the test's hands: one watch of one socket, and one task
+ *
+ * What the connection wants of the loop is in the struct. The loop calls back only when the test says so.
+ */
+#pragma once
+
+#include <quorlock/loop.h>
+
+#include "test.h"
+
+struct hand_loop {
+    int fd;                     /* of the socket that may be watched */
+    bool no_watch, watch_fails; /* memory is out in the coming calls */
+    unsigned watched;
+    bool due; /* the task is to run */
+    void (*ready)(void *, unsigned);
+    void (*run)(void *);
+    void *ready_of, *run_of;
+};
+
+/* hand_loop_functions - return its table. hand_loop_ready: these events have occurred. hand_loop_run: the task's turn.
+ */
+struct quorlock_loop hand_loop_functions(struct hand_loop *);
+void hand_loop_ready(const struct hand_loop *, unsigned events);
+void hand_loop_run(struct hand_loop *);
