@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "fork.h"
 #include "say.h"
 
 static void child_fail(int fd)
@@ -63,8 +64,7 @@ void child_abandon(struct child *child)
 {
     int error = errno;
 
-    kill(child->pid, SIGKILL);
-    waitpid(child->pid, NULL, 0); /* there is no signal handler that could interrupt it */
+    fork_end(child->pid);
     contain_end(&child->contain);
     child_forget(child);
     child->state = CHILD_NONE;

@@ -167,17 +167,13 @@ static pid_t fork_in_namespace(struct contain *contain, int *ret_fd)
     contain->link = link[0];
     if (helper > 0) {
         if (!hear(*ret_fd, helper, &made, sizeof(made))) made.error = errno;
-        kill(helper, SIGKILL); /* it has nothing more to do */
-        waitpid(helper, NULL, 0);
+        fork_end(helper); /* it has nothing more to do */
         contain->init = made.init > 0 ? made.init : 0;
         error = made.error;
         if (error == 0 && !hear(contain->link, contain->init, &error, sizeof(error))) error = errno;
     }
     if (error == 0) return made.command;
-    if (made.command > 0) {
-        kill(made.command, SIGKILL);
-        waitpid(made.command, NULL, 0);
-    }
+    if (made.command > 0) fork_end(made.command);
     if (helper > 0) close(*ret_fd);
     errno = error;
     return -1;
@@ -264,8 +260,7 @@ static pid_t fork_in_cgroup(struct contain *contain, int *ret_fd)
     if (!contain_write(contain->folder, "cgroup.procs", number)) {
         int error = errno;
 
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
+        fork_end(pid);
         close(*ret_fd);
         errno = error;
         return -1;
@@ -357,22 +352,20 @@ int contain_check(int kind)
     if (kind == CONTAIN_NO) return 0;
     if (pid == 0) _exit(recv(fd, &byte, 1, 0) == 1);
     if (pid > 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
+        fork_end(pid);
         contain_end(&contain);
         close(fd);
         return 0;
     }
     if (kind == CONTAIN_PID) {
         say("--contain pid: no PID namespace with a /proc of its own can be made here: %s. Run quorlock as root, "
-            "permit "
-            "namespaces to users (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+            "permit namespaces to users (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
             "kernel.apparmor_restrict_unprivileged_userns), or try --contain cgroup",
             strerror(errno));
     } else {
         say("--contain cgroup: no cgroup can be made here below that of quorlock, or it has no cgroup.kill: %s. It "
-            "needs "
-            "cgroup v2, Linux 5.14, and the right to make one: 'systemd-run --user --scope -p Delegate=yes quorlock "
+            "needs cgroup v2, Linux 5.14, and the right to make one: 'systemd-run --user --scope -p Delegate=yes "
+            "quorlock "
             "...', Delegate=yes in a unit, or root; or try --contain pid",
             strerror(errno));
     }

@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 pid_t fork_joined(int *ret_fd)
@@ -22,6 +24,12 @@ pid_t fork_joined(int *ret_fd)
     if (pid < 0) close(ends[0]);
     errno = error;
     return pid;
+}
+
+void fork_end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0); /* there is no signal handler that could interrupt it */
 }
 
 /* Linux before 5.9 has no close_range, and some containers deny it. */

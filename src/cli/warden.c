@@ -153,7 +153,6 @@ bool warden_check(struct warden *warden)
 void warden_end(struct warden *warden)
 {
     if (warden->pid == 0) return;
-    kill(warden->pid, SIGKILL);
-    waitpid(warden->pid, NULL, 0); /* there is no signal handler that could interrupt it */
+    fork_end(warden->pid);
     warden_forget(warden);
 }
