@@ -301,9 +301,9 @@ static void examine_on_due(void *arg)
 {
     struct examine *examine = arg;
     struct redis_link *link = &examine->link;
+    const struct handshake *shake = &link->handshake;
     bool writes = examine->n_asked == N_REST && examine->asked[examine->at]->kind == ASK_PROBE;
-
-    bool runs = examine->clock_times > 1 || link->handshake.n_steps > 1 || link->handshake.steps[0] != HANDSHAKE_KNOCK;
+    bool runs = examine->clock_times > 1 || shake->steps[shake->n_steps - 1] != HANDSHAKE_KNOCK;
 
     /* It has answered all that only reads, and the next is a write; or it has refused what was no command at all. */
     if ((writes || !runs) && link_now_us(link) >= link->step_us)

@@ -374,8 +374,8 @@ void link_read(struct redis_link *link)
         }
         if (link->step == LINK_LOGIN) {
             link_drop(link, FAULT_TEMPORARY,
-                      "it spoke before the login: it has as many clients as it may have, or is no "
-                      "Redis server");
+                      "it spoke before the login: it has as many clients as it may have, or is no Redis "
+                      "server");
             return;
         }
         feed(link, buffer, (size_t)n);
