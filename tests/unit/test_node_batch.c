@@ -522,6 +522,34 @@ NODE_TEST(where_memory_is_short_a_request_is_refused_or_answered)
     }
 }
 
+/* The first bytes of the answers to so many extends in one batch, and the others. */
+#define PIECE_SIZE 100
+
+NODE_TEST(without_memory_answers_to_a_batch_are_read_in_pieces)
+{
+    static const char answer[] = "*2\r\n:1\r\n:1800000010615384\r\n";
+    static char begin[PIECE_SIZE + 1], rest[2048];
+    static const struct fake_step script[] = {SHAKE, EXPECT(BATCH_OF("40")), SEND(begin), SLEEP(20), SEND(rest), END};
+    char all[2048];
+    int n = snprintf(all, sizeof(all), "$%zu\r\n", 40 * strlen(answer));
+
+    for (unsigned i = 0; i < 40; i++) n += snprintf(all + n, sizeof(all) - (size_t)n, "%s", answer);
+    memcpy(begin, all, PIECE_SIZE);
+    snprintf(rest, sizeof(rest), "%s\r\n", all + PIECE_SIZE);
+    node_fixture_ready(f, script);
+    for (unsigned i = 1; i <= 40; i++) {
+        char key[8];
+
+        snprintf(key, sizeof(key), "k%u", i);
+        assert_int_equal(send_key(f, i, OP_EXTEND, key, false), NODE_SENT);
+    }
+    f->counted.until_failure = 0;
+    f->counted.for_good = true;
+    run_until(f, "40 yes");
+    f->counted.until_failure = -1;
+    f->counted.for_good = false;
+}
+
 /* To release what is held takes no memory: the connection has room for one command since the acquire. */
 NODE_TEST(without_memory_a_release_goes_alone)
 {

@@ -10,6 +10,8 @@
 #include "base/system.h"
 
 #define LINK_READ_SIZE 16384
+/* More than INFO in a handshake, or the answers to a batch of renewals: without memory the links go on. */
+#define LINK_TEXTS_ROOM 8192
 
 /* Each address of a name gets at least this long, or a whole try if that is shorter. A server at the other side of the
  * world answers in this time, however many addresses share the try. */
@@ -226,6 +228,7 @@ void link_ask(struct redis_link *link)
 static void begin_handshake(struct redis_link *link)
 {
     reply_open(&link->parser);
+    reply_keep_room(&link->parser, LINK_TEXTS_ROOM, LINK_READ_SIZE);
     link->step = LINK_HANDSHAKE;
     link->answered = false;
     link->events->connected(link->arg);

@@ -76,6 +76,13 @@ static bool reply_reserve(struct reply_parser *parser, struct reply_buffer *buff
     return true;
 }
 
+void reply_keep_room(struct reply_parser *parser, size_t texts, size_t piece)
+{
+    (void)reply_reserve(parser, &parser->text, texts);
+    (void)reply_reserve(parser, &parser->kept, texts + piece);
+    parser->nomem = false;
+}
+
 /* Copy the bytes that are no whole reply yet, with room for more behind them. */
 static void keep_rest(struct reply_parser *parser, size_t more)
 {

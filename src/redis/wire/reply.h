@@ -84,6 +84,10 @@ enum reply_result { REPLY_NONE, REPLY_READY, REPLY_BAD, REPLY_NOMEM };
 void reply_init(struct reply_parser *, const struct alloc *);
 /* reply_open - prepare for the bytes of a new connection. */
 void reply_open(struct reply_parser *);
+/* reply_keep_room - take memory beforehand, so that none is needed for a reply whose texts have at most so many bytes,
+ * and which comes in pieces of at most `piece` bytes. If there is none, reply_next asks again. Call it after
+ * reply_open. */
+void reply_keep_room(struct reply_parser *, size_t texts, size_t piece);
 void reply_clear(struct reply_parser *);
 /* reply_is_drained - return whether all bytes that were fed belong to replies that reply_next has returned. */
 bool reply_is_drained(const struct reply_parser *);
