@@ -127,7 +127,7 @@ int configfile_parse(struct configfile *file, const char *path, char *bytes, siz
  */
 static char *configfile_read_whole(int fd, size_t *ret_length)
 {
-    char *bytes = calloc(1, CONFIGFILE_SIZE_MAX + 2);
+    char *bytes = malloc(CONFIGFILE_SIZE_MAX + 2);
     ssize_t n = 1;
 
     for (*ret_length = 0; bytes != NULL && n != 0 && *ret_length <= CONFIGFILE_SIZE_MAX;) {
@@ -138,6 +138,7 @@ static char *configfile_read_whole(int fd, size_t *ret_length)
         free(bytes);
         return NULL;
     }
+    if (bytes != NULL) bytes[*ret_length] = '\0';
     return bytes;
 }
 

@@ -21,9 +21,17 @@ void bytes_clear(struct bytes *bytes)
     bytes->capacity = 0;
 }
 
+/* Call it before `used` shrinks. */
+static void note_written(struct bytes *bytes)
+{
+    if (bytes->used > bytes->written) bytes->written = bytes->used;
+}
+
+/* Memory that was never touched stays so: it costs a page fault for every 4 KiB. */
 void bytes_wipe(struct bytes *bytes)
 {
-    if (bytes->data != NULL) explicit_bzero(bytes->data + bytes->used, bytes->capacity - bytes->used);
+    if (bytes->written > bytes->used) explicit_bzero(bytes->data + bytes->used, bytes->written - bytes->used);
+    bytes->written = bytes->used;
 }
 
 /* realloc could leave a readable copy behind, so it is not used. */
@@ -33,16 +41,18 @@ static bool grow(struct bytes *bytes, size_t needed)
     char *data;
 
     while (capacity < needed) capacity *= 2;
-    data = alloc_zero(bytes->alloc, capacity);
+    data = alloc_resize(bytes->alloc, NULL, capacity);
     if (data == NULL) {
         bytes->fault = BYTES_NOMEM;
         return false;
     }
     if (bytes->data != NULL) {
         memcpy(data, bytes->data, bytes->used);
-        explicit_bzero(bytes->data, bytes->capacity);
+        note_written(bytes);
+        explicit_bzero(bytes->data, bytes->written);
         alloc_free(bytes->alloc, bytes->data);
     }
+    bytes->written = 0;
     bytes->data = data;
     bytes->capacity = capacity;
     return true;
@@ -86,6 +96,7 @@ void bytes_reserve(struct bytes *bytes, size_t length)
 void bytes_cut(struct bytes *bytes, size_t used)
 {
     assert(used <= bytes->used);
+    note_written(bytes);
     bytes->used = used;
     bytes->fault = BYTES_FINE;
 }
@@ -93,6 +104,7 @@ void bytes_cut(struct bytes *bytes, size_t used)
 void bytes_shift(struct bytes *bytes, size_t length)
 {
     assert(length <= bytes->used);
+    note_written(bytes);
     bytes->used -= length;
     if (bytes->used != 0) memmove(bytes->data, bytes->data + length, bytes->used);
 }

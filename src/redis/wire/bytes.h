@@ -20,6 +20,7 @@ struct bytes {
     const struct alloc *alloc;
     char *data;
     size_t used, capacity, limit;
+    size_t written; /* behind it none was ever written, but for what is used now */
     enum bytes_fault fault;
 };
 
