@@ -69,6 +69,7 @@ expect 'an unknown argument' 64 "unknown argument '--node'" "$with" --node 3 -- 
 expect 'a server that is not there' 125 "'no-such-server' is not installed" env REDIS_SERVER=no-such-server "$with" true
 expect 'a command that is not there' 127 'no-such-command' "$with" --nodes 1 no-such-command
 check 'nothing is left' nothing_left
+expect 'without quorlock' 0 '^cluster/with: not bootstrapped, because .* waits one max lease \(30s\)' env QUORLOCK=no-such "$with" true
 
 expect 'its status, and a lock on its servers' 7 'held' env QUORLOCK_NODES=127.0.0.1:1 QUORLOCK_PREFIX=app: "$with" -- \
     sh -c '"$QUORLOCK" run k -- sh -c "\"\$QUORLOCK\" inspect k"; exit 7'
