@@ -23,7 +23,6 @@
 static void link_destroy(struct redis_link *link)
 {
     conn_clear(&link->conn);
-    dial_cancel(&link->dial);
     if (link->timer != NULL) link->system->loop.timer_free(link->timer);
     reply_clear(&link->parser);
     link->events->ended(link->arg);
@@ -402,6 +401,8 @@ static void on_step_end(struct redis_link *link)
     char why[LINK_TEXT_SIZE];
 
     switch (link->step) {
+    case LINK_STOPPED:
+    case LINK_OPEN: break;
     case LINK_PAUSE: link_follow(link, dial_begin(&link->dial)); break;
     case LINK_RESOLVE:
         link_drop(link, FAULT_UNREACHABLE, "cannot resolve %s: no answer within %u ms yet " LINK_OPTION,
@@ -426,8 +427,6 @@ static void on_step_end(struct redis_link *link)
                   some ? "whole " : "", ms,
                   some ? "paused by CLIENT PAUSE, or frozen" : "frozen, paused by CLIENT PAUSE, or not a Redis server");
         break;
-    case LINK_STOPPED:
-    case LINK_OPEN: break;
     }
 }
 
@@ -517,7 +516,7 @@ bool link_start(struct redis_link *link)
 
 void link_try_now(struct redis_link *link)
 {
-    if (link->dead || link->step != LINK_PAUSE) return;
+    if (link->step != LINK_PAUSE) return;
     link->step_us = link_now_us(link);
     (void)link_arm(link, link->step_us);
 }
