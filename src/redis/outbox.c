@@ -299,9 +299,6 @@ bool outbox_may_harm_late(struct outbox *outbox)
 
         if (entry->guard || (entry->op != OP_RELEASE && !entry->tracks)) return true;
     }
-    for (size_t i = 0; i < outbox->batch.content.n; i++) {
-        if (outbox->batch.entries[i].op != OP_RELEASE) return true;
-    }
     return false;
 }
 

@@ -139,12 +139,17 @@ EXAMINE_TEST(all_that_a_server_tells_is_taken)
 EXAMINE_TEST(what_is_no_server_of_ours_is_named)
 {
     static const struct {
-        const char *info, *hello, *why;
+        const char *info, *replication, *hello, *why;
     } rows[] = {
-        {"$3\r\na:b\r\n", "%1\r\n$6\r\nserver\r\n$5\r\nother\r\n",
+        {"$3\r\na:b\r\n", ":0\r\n", "%1\r\n$6\r\nserver\r\n$5\r\nother\r\n",
          "not a Redis server, but other: INFO has no redis_version"},
-        {"$3\r\na:b\r\n", "-ERR no\r\n", "not a Redis server: INFO has no redis_version"},
-        {"$21\r\nredis_version:7.0.0\r\n\r\n", "-ERR no\r\n", "not a Redis server: INFO has no run_id"},
+        {"$3\r\na:b\r\n", ":0\r\n", "-ERR no\r\n", "not a Redis server: INFO has no redis_version"},
+        {"$21\r\nredis_version:7.0.0\r\n\r\n", ":0\r\n", "-ERR no\r\n", "not a Redis server: INFO has no run_id"},
+        {VERSION, "$3\r\na:b\r\n", "-ERR no\r\n", "not a Redis server: INFO has no role"},
+        {VERSION, "$13\r\nrole:master\r\n\r\n", "-ERR no\r\n", "not a Redis server: INFO has no master_replid"},
+        /* These take no locks, whatever else they lack. */
+        {VERSION, "$12\r\nrole:slave\r\n\r\n", NULL, ""},
+        {"$57\r\nredis_version:7.2.4\r\nredis_mode:sentinel\r\nrun_id:aaaabb\r\n\r\n", "$3\r\na:b\r\n", NULL, ""},
     };
 
     for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -153,13 +158,13 @@ EXAMINE_TEST(what_is_no_server_of_ours_is_named)
 
         for (size_t k = 0; k < 30; k++) {
             script[n++] = (struct fake_step)EXPECT("");
-            script[n++] = (struct fake_step)SEND(k == 0 ? rows[i].info : ":0\r\n");
+            script[n++] = (struct fake_step)SEND(k == 0 ? rows[i].info : k == 1 ? rows[i].replication : ":0\r\n");
         }
-        script[n++] = (struct fake_step)EXPECT("HELLO 3");
-        script[n] = (struct fake_step)SEND(rows[i].hello);
+        if (rows[i].hello != NULL) script[n++] = (struct fake_step)EXPECT("HELLO 3");
+        if (rows[i].hello != NULL) script[n] = (struct fake_step)SEND(rows[i].hello);
         begin(f, script);
         run(f);
-        assert_false(f->facts.reachable);
+        assert_int_equal(f->facts.reachable, rows[i].hello == NULL);
         assert_string_equal(f->facts.error, rows[i].why);
     }
 }
@@ -184,6 +189,37 @@ EXAMINE_TEST(a_server_that_lets_nobody_in_is_asked_no_more)
         assert_false(f->facts.reachable);
         assert_contains(f->facts.error, rows[i].why);
         assert_int_equal(fake_commands(f->node->server), 1 + rows[i].late);
+    }
+}
+
+EXAMINE_TEST(a_section_is_read_if_it_has_all)
+{
+    struct examine_facts *facts = &f->facts;
+    const struct {
+        enum examine_section section;
+        const char *text;
+        const bool *flag;
+        bool is_set;
+    } cases[] = {
+        {EXAMINE_STATS, "total_net_repl_input_bytes:0\r\n", &facts->no_input, true},
+        {EXAMINE_STATS, "total_net_repl_input_bytes:5\r\n", &facts->no_input, false},
+        {EXAMINE_STATS, "", &facts->no_input, false},
+        {EXAMINE_COMMANDS, "cmdstat_get:calls=1\r\n", &facts->counts_all, true},
+        {EXAMINE_COMMANDS, "cmdstat_config|resetstat:calls=1\r\n", &facts->counts_all, false},
+        {EXAMINE_COMMANDS, "", &facts->counts_all, false},
+        {EXAMINE_MEMORY, "used_memory:1\r\nmaxmemory:0\r\nmaxmemory_policy:none\r\n", &facts->has_memory, true},
+        {EXAMINE_MEMORY, "maxmemory:0\r\nmaxmemory_policy:none\r\n", &facts->has_memory, false},
+        {EXAMINE_MEMORY, "used_memory:1\r\nmaxmemory_policy:none\r\n", &facts->has_memory, false},
+        {EXAMINE_MEMORY, "used_memory:1\r\nmaxmemory:0\r\n", &facts->has_memory, false},
+        {EXAMINE_CLIENTS, "connected_clients:1\r\nmaxclients:9\r\n", &facts->has_clients, true},
+        {EXAMINE_CLIENTS, "connected_clients:1\r\n", &facts->has_clients, false},
+        {EXAMINE_CLIENTS, "maxclients:9\r\n", &facts->has_clients, false},
+    };
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        *facts = (struct examine_facts){0};
+        examine_read_info(facts, cases[i].section, cases[i].text, strlen(cases[i].text));
+        if (*cases[i].flag != cases[i].is_set) fail_msg("%s", cases[i].text);
     }
 }
 

@@ -506,6 +506,26 @@ NODE_TEST(the_reason_counts_down_the_quarantine)
     assert_trace(f, "quarantined 1\n");
 }
 
+/* What the nodes' guards say together is judged by what each says while it is open. */
+NODE_TEST(a_first_contact_is_known_as_long_as_the_connection)
+{
+    static const struct fake_step first[] = {SHAKE, ASK_GUARD, SEND(NEW("2000")), EXPECT("SET"), CLOSE};
+    static const struct fake_step older[] = {SHAKE, ASK_GUARD, SEND(CLEAR), END};
+    uint64_t until_us, now_us = clock_us(NULL);
+
+    begin(f, QUORLOCK_GUARD_CONNECTION, first);
+    fake_play(f->server, older);
+    assert_int_equal(node_guard_set(f->node, &until_us), GUARD_SET_UNKNOWN);
+    run_until(f, "quarantined 1");
+    assert_int_equal(node_guard_set(f->node, &until_us), GUARD_SET_FIRST);
+    assert_true(until_us >= now_us + 2000000);
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    run_until(f, "connecting unreachable");
+    assert_int_equal(node_guard_set(f->node, &until_us), GUARD_SET_UNKNOWN);
+    run_until(f, "ready 2");
+    assert_int_equal(node_guard_set(f->node, &until_us), GUARD_SET_OLDER);
+}
+
 NODE_TEST(a_second_look_at_the_guard_that_fails_ends_the_connection)
 {
     static const struct fake_step script[] = {SHAKE,

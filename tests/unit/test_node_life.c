@@ -151,6 +151,7 @@ NODE_TEST(a_node_whose_connection_ended_tells_why_until_it_is_back)
     fake_play(f->server, silent);
     assert_non_null(node_fixture_new_node(f));
     run_until(f, "connecting unreachable");
+    assert_null(strstr(f->logged, "down: "));
     while (fake_connections(f->server) < 2) run_on(f, 1);
     run_on(f, 20);
     assert_string_equal(node_why(f->node), f->why);

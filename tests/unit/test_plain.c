@@ -446,6 +446,24 @@ TEST(a_command_that_does_not_fit_leaves_what_was_there)
     bytes_clear(&out);
 }
 
+TEST(what_does_not_fit_is_not_written)
+{
+    static const char much[200];
+    struct bytes out;
+
+    bytes_init(&out, &memory, 100);
+    bytes_append(&out, "before", 6);
+    bytes_append(&out, much, 95);
+    assert_int_equal(out.fault, BYTES_FULL);
+    bytes_append(&out, "x", 1);
+    assert_int_equal(out.used, 6);
+    bytes_cut(&out, 6);
+    bytes_append(&out, much, 94);
+    assert_int_equal(out.fault, BYTES_FINE);
+    assert_int_equal(out.used, 100);
+    bytes_clear(&out);
+}
+
 /* ---- replies ---- */
 
 #define HANDED_ON   "-@user_script: 1: "

@@ -186,12 +186,11 @@ static const char *release_how(const struct node_request *request)
 /* Return in which way the script is to do it; "": in the ordinary one. */
 static const char *plain_how(const struct plain_call *call)
 {
-    switch (call->request->op) {
-    case OP_ACQUIRE: return is_strict(call->guard) ? "strict" : "";
-    case OP_REPAIR: return "repair";
-    case OP_RELEASE: return release_how(call->request);
-    default: return "";
-    }
+    enum op op = call->request->op;
+
+    if (op == OP_RELEASE) return release_how(call->request);
+    if (op == OP_REPAIR) return "repair";
+    return op == OP_ACQUIRE && is_strict(call->guard) ? "strict" : "";
 }
 
 /* Write one letter for each key. */
