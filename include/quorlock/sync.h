@@ -17,9 +17,9 @@
  *   closed, and in a child of fork(), calls return CLOSED. With NULL calls return INVAL. In both cases functions
  *   that return no status return 0. To free, close or shut down NULL does nothing.
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
- *   valid_ms, token, fence, start_acquire, start_release, cancel, stop, shutdown, free, set_on_lost, set_credentials,
- *   statistics, metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function
- *   `credentials` calls quorlock_credentials_set, _refuse or _defer only.
+ *   valid_ms, token, fence, start_acquire, start_release, cancel, shutdown, free, set_on_lost, set_credentials,
+ *   statistics and metrics may be called; calls that would wait return STATE. The function `credentials` calls
+ *   quorlock_credentials_set, _refuse or _defer only.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
  *   callback.
@@ -78,10 +78,6 @@ QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *node, const char *user,
                                                       const char *password, struct quorlock_error *error);
 
-/* quorlock_sync_client_lost_margin_max_ms - do as quorlock_client_lost_margin_max_ms. */
-QUORLOCK_API uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *client, uint32_t lease_ms,
-                                                              uint32_t renew_ms);
-
 /* quorlock_sync_lock_new - make a lock, as quorlock_lock_new. Holds nest by the owner in the options, not by the
  * thread. */
 QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,
@@ -133,14 +129,9 @@ typedef void (*quorlock_sync_result_cb)(const struct quorlock_sync_result *, voi
 QUORLOCK_API int quorlock_sync_lock_start_acquire(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_lock_start_release(quorlock_sync_lock *lock, quorlock_sync_result_cb cb, void *arg);
 
-/*
- * quorlock_sync_lock_cancel - end a waiting or started acquire or extend with CANCELED; STATE: there is none
- * quorlock_sync_lock_stop   - end a waiting or started acquire, and every later one; cannot be undone
- *
- * Both leave a held lock held.
- */
+/* quorlock_sync_lock_cancel - end a waiting or started acquire or extend with CANCELED; STATE: there is none. A held
+ * lock stays held. */
 QUORLOCK_API int quorlock_sync_lock_cancel(quorlock_sync_lock *lock);
-QUORLOCK_API int quorlock_sync_lock_stop(quorlock_sync_lock *lock);
 
 /* quorlock_sync_lock_free - do as quorlock_lock_free; waiting calls on the lock return CANCELED. */
 QUORLOCK_API void quorlock_sync_lock_free(quorlock_sync_lock *lock);

@@ -43,7 +43,6 @@ struct quorlock_sync_lock {
     quorlock_lock *lock;
     struct link link; /* in sync->locks */
     struct job *acquiring;
-    bool stopped;
     quorlock_sync_lost_cb lost;
     void *lost_arg;
     struct sync_event *loss; /* NULL: the client has no events */
@@ -96,8 +95,6 @@ static void acquire_or_adopt(struct job *job, const char *token)
 {
     int status = sync_refuse_new(job);
 
-    if (status == 0 && job->lock->stopped)
-        status = sync_refuse(job, QUORLOCK_ERR_CANCELED, "the lock was stopped: it cannot be acquired any more");
     if (status != 0) {
         sync_done(job);
         return;
@@ -212,24 +209,14 @@ static void run_fence(struct job *job)
     sync_done(job);
 }
 
-static void end_acquire(quorlock_sync_lock *handle)
-{
-    if (handle->acquiring != NULL) (void)quorlock_lock_cancel(handle->lock);
-}
-
-static void run_stop(struct job *job)
-{
-    job->lock->stopped = true;
-    end_acquire(job->lock);
-    sync_done(job);
-}
-
 static void run_shutdown(struct job *job)
 {
     quorlock_sync_client *sync = job->sync;
 
     sync->shut = true;
-    LIST_WALK (quorlock_sync_lock, handle, &sync->locks, link) end_acquire(handle);
+    LIST_WALK (quorlock_sync_lock, handle, &sync->locks, link) {
+        if (handle->acquiring != NULL) (void)quorlock_lock_cancel(handle->lock);
+    }
     sync_election_shutdown(sync);
     sync_done(job);
 }
@@ -273,19 +260,6 @@ static void run_metrics(struct job *job)
 
     job->result.status =
         quorlock_client_metrics(job->sync->client, call->options, call->buffer, call->size, call->ret_length);
-    sync_done(job);
-}
-
-struct margin_job {
-    struct job job;
-    uint32_t lease_ms, renew_ms, most_ms;
-};
-
-static void run_lost_margin_max(struct job *job)
-{
-    struct margin_job *call = CONTAINER_OF(job, struct margin_job, job);
-
-    call->most_ms = quorlock_client_lost_margin_max_ms(job->sync->client, call->lease_ms, call->renew_ms);
     sync_done(job);
 }
 
@@ -793,11 +767,6 @@ int quorlock_sync_lock_cancel(quorlock_sync_lock *lock)
     return sync_do_anywhere(&(struct job){.run = run_cancel, .sync = sync_client_of(lock), .lock = lock});
 }
 
-int quorlock_sync_lock_stop(quorlock_sync_lock *lock)
-{
-    return sync_do_anywhere(&(struct job){.run = run_stop, .sync = sync_client_of(lock), .lock = lock});
-}
-
 void quorlock_sync_lock_free(quorlock_sync_lock *lock)
 {
     quorlock_sync_client *sync = sync_client_of(lock);
@@ -839,15 +808,6 @@ uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock)
     struct job job = {.run = run_fence, .sync = sync_client_of(lock), .lock = lock};
 
     return sync_do_anywhere(&job) == 0 ? job.result.fence : 0;
-}
-
-uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *sync, uint32_t lease_ms, uint32_t renew_ms)
-{
-    struct margin_job call = {
-        .job = {.run = run_lost_margin_max, .sync = sync}, .lease_ms = lease_ms, .renew_ms = renew_ms};
-
-    (void)sync_do_anywhere(&call.job);
-    return call.most_ms;
 }
 
 int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *node, const char *user,

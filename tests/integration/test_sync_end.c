@@ -45,7 +45,6 @@ TEST(null_is_harmless)
         {"sync_close", quorlock_sync_client_close(NULL), QUORLOCK_OK},
         {"sync_shutdown", quorlock_sync_client_shutdown(NULL), QUORLOCK_OK},
         {"sync_cancel", quorlock_sync_lock_cancel(NULL), QUORLOCK_ERR_INVAL},
-        {"sync_stop", quorlock_sync_lock_stop(NULL), QUORLOCK_ERR_INVAL},
         {"sync_acquire", quorlock_sync_lock_acquire(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_acquire_for", quorlock_sync_lock_acquire_for(NULL, 1, &result), QUORLOCK_ERR_INVAL},
         {"sync_extend", quorlock_sync_lock_extend(NULL, 0, &result), QUORLOCK_ERR_INVAL},
@@ -53,7 +52,6 @@ TEST(null_is_harmless)
         {"sync_undo", quorlock_sync_lock_undo(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_token", quorlock_sync_lock_token(NULL, error.text, sizeof(error.text)), QUORLOCK_ERR_INVAL},
         {"sync_fence", (int)quorlock_sync_lock_fence(NULL), 0},
-        {"sync_lost_margin_max_ms", (int)quorlock_sync_client_lost_margin_max_ms(NULL, 1000, 0), 0},
         {"sync_valid_ms", (int)quorlock_sync_lock_valid_ms(NULL), 0},
         {"sync_new", quorlock_sync_lock_new(&lock, NULL, &key, 1, NULL, &error), QUORLOCK_ERR_INVAL},
         {"sync_stand", quorlock_sync_candidate_stand(NULL, NULL), QUORLOCK_ERR_INVAL},
@@ -122,7 +120,6 @@ static const char *call_all(const struct handles *handles, const char *text)
     if (quorlock_sync_lock_start_acquire(handles->lock, no_end, NULL) != QUORLOCK_ERR_CLOSED) return "start_acquire";
     if (quorlock_sync_lock_start_release(handles->lock, no_end, NULL) != QUORLOCK_ERR_CLOSED) return "start_release";
     if (quorlock_sync_lock_cancel(handles->lock) != QUORLOCK_ERR_CLOSED) return "cancel";
-    if (quorlock_sync_lock_stop(handles->lock) != QUORLOCK_ERR_CLOSED) return "stop";
     if (quorlock_sync_lock_undo(handles->lock, NULL) != QUORLOCK_ERR_CLOSED) return "undo";
     if (quorlock_sync_lock_token(handles->lock, result.token, sizeof(result.token)) != QUORLOCK_ERR_CLOSED)
         return "token";
@@ -302,33 +299,6 @@ BLOCKING_TEST(a_shutdown_ends_what_waits_and_leaves_what_is_held)
     quorlock_sync_lock_free(waiter.lock);
     quorlock_sync_candidate_free(stand.candidate);
     free_handles(&handles);
-}
-
-/* Before the acquire, in it, and while the lock is held. */
-BLOCKING_TEST(a_stopped_lock_is_not_acquired_any_more)
-{
-    quorlock_sync_lock *early = new_lock("early", LONG_LEASE_MS, NO_LIMIT);
-    quorlock_sync_lock *holder = new_lock("key", LONG_LEASE_MS, 0);
-    struct quorlock_sync_result result = {.size = sizeof(result)};
-    struct waiter waiter = {0};
-
-    assert_int_equal(quorlock_sync_lock_stop(early), 0);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(quorlock_sync_lock_acquire(early, &result), QUORLOCK_ERR_CANCELED);
-        assert_contains(result.text, "stopped");
-    }
-    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), 0);
-    start_waiter(&waiter);
-    assert_int_equal(quorlock_sync_lock_stop(waiter.lock), 0);
-    end_waiter(&waiter, QUORLOCK_ERR_CANCELED);
-    assert_int_equal(quorlock_sync_lock_stop(holder), 0);
-    assert_true(quorlock_sync_lock_valid_ms(holder) > LONG_LEASE_MS / 2);
-    assert_int_equal(quorlock_sync_lock_extend(holder, 0, NULL), 0);
-    assert_int_equal(quorlock_sync_lock_release(holder, NULL), 0);
-    assert_int_equal(quorlock_sync_lock_acquire(holder, NULL), QUORLOCK_ERR_CANCELED);
-    quorlock_sync_lock_free(early);
-    quorlock_sync_lock_free(holder);
-    quorlock_sync_lock_free(waiter.lock);
 }
 
 /* ---- validity ---- */

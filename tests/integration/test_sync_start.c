@@ -69,11 +69,6 @@ static int cancel(quorlock_sync_lock *lock)
     return quorlock_sync_lock_cancel(lock);
 }
 
-static int stop_it(quorlock_sync_lock *lock)
-{
-    return quorlock_sync_lock_stop(lock);
-}
-
 static int free_it(quorlock_sync_lock *lock)
 {
     quorlock_sync_lock_free(lock);
@@ -99,7 +94,6 @@ BLOCKING_TEST(a_started_acquire_that_waits_ends_once)
         int (*end)(quorlock_sync_lock *);
         int status;
     } rows[] = {{cancel, QUORLOCK_ERR_CANCELED},
-                {stop_it, QUORLOCK_ERR_CANCELED},
                 {free_it, QUORLOCK_ERR_CANCELED},
                 {shut_down, QUORLOCK_ERR_CLOSED},
                 {close_client, QUORLOCK_ERR_CLOSED}};

@@ -22,7 +22,6 @@ ONLY_SYNC = {
     "lock_acquire_for": "likewise",
     "lock_start_acquire": "an acquire with a loop does not wait",
     "lock_start_release": "likewise",
-    "lock_stop": "another thread may be about to begin an acquire",
 }
 
 

@@ -8,7 +8,7 @@
  *
  * - every call comes to its end, and the loop does not sleep while a job waits for it;
  * - of two locks of one key at most one is valid at any time, read from any thread;
- * - nothing is granted after a stop or a shutdown, and every call on a handle ends with CLOSED after the close;
+ * - nothing is granted after a shutdown, and every call on a handle ends with CLOSED after the close;
  * - the callback of each started operation runs once, before the close ends; where the client has events, its event
  * comes once, before the last one, and the descriptor is readable while an event waits;
  * - no memory is left, no mutex or condition goes while it is used.
@@ -58,9 +58,7 @@
 struct shared {
     quorlock_sync_lock *handle;
     const char *key;
-    bool changing; /* it is made or freed: only one thread may use it */
-    bool stopped;  /* a stop has returned */
-    unsigned n_made;
+    bool changing;       /* it is made or freed: only one thread may use it */
     unsigned n_in_parts; /* threads that wait for it in parts */
 };
 
@@ -315,7 +313,7 @@ static void expect(const char *call, int status, bool closed, bool granted_no_mo
     if (status == QUORLOCK_ERR_CLOSED) totals[1]++;
     if (closed && status != QUORLOCK_ERR_CLOSED)
         turns_fail("%s: %s, though the client was closed before", call, quorlock_status_name(status));
-    if (granted_no_more && status == 0) turns_fail("%s: granted after a stop or a shutdown", call);
+    if (granted_no_more && status == 0) turns_fail("%s: granted after a shutdown", call);
 }
 
 /* Callbacks run in the client's own thread. */
@@ -344,18 +342,9 @@ static void make_lock(struct shared *shared)
     if (f.closing) return;
     before = enter(f.sync);
     shared->changing = true;
-    shared->n_made++;
     expect("new", quorlock_sync_lock_new(&shared->handle, f.sync, &shared->key, 1, &options, NULL), false, shut);
-    shared->changing = shared->stopped = false;
+    shared->changing = false;
     leave(before);
-}
-
-static void stop(struct shared *shared)
-{
-    unsigned n_made = shared->n_made;
-
-    /* When this thread goes on, another one may have freed it, and made a new one. */
-    if (quorlock_sync_lock_stop(shared->handle) == 0 && shared->n_made == n_made) shared->stopped = true;
 }
 
 /* may_free - return whether no other thread frees it, or waits for it in parts. */
@@ -389,7 +378,6 @@ static void on_told(const struct quorlock_sync_result *result, void *arg)
         if (quorlock_sync_lock_acquire(shared->handle, NULL) != QUORLOCK_ERR_STATE)
             turns_fail("a call that waits was begun in the loop's thread");
         if (one_in(2)) (void)quorlock_sync_lock_cancel(shared->handle);
-        if (one_in(8)) stop(shared);
         if (may_free(shared) && one_in(4)) free_lock(shared);
     }
     leave(before);
@@ -409,7 +397,7 @@ static void acquire(struct shared *shared)
 {
     struct quorlock_sync_result result = {.size = sizeof(result)};
     bool closed = f.closed;
-    bool no_more = f.shut || shared->stopped;
+    bool no_more = f.shut;
     int status;
 
     f.n_waiting++;
@@ -447,7 +435,7 @@ static void use_lock(struct shared *shared)
         return;
     }
     before = enter(shared);
-    switch (turns_between(0, 13)) {
+    switch (turns_between(0, 12)) {
     case 0:
     case 1:
     case 2: acquire(shared); break;
@@ -461,9 +449,6 @@ static void use_lock(struct shared *shared)
     case 10: read_token(shared); break;
     case 11:
         if (quorlock_sync_lock_fence(shared->handle) != 0) turns_fail("a lock without fencing has a fencing token");
-        break;
-    case 12:
-        if (one_in(2)) stop(shared);
         break;
     default:
         if (may_free(shared)) free_lock(shared);
@@ -547,8 +532,6 @@ static void use_client(void)
         f.shut = true;
     else if (one_in(2))
         ask_nodes();
-    else if (one_in(4) && quorlock_sync_client_lost_margin_max_ms(f.sync, 1000, 0) >= 1000)
-        turns_fail("a margin as long as the lease is permitted");
     else
         (void)quorlock_sync_client_statistics(f.sync, on_statistics, NULL);
     leave(before);
