@@ -37,10 +37,11 @@ static uint32_t count_others(const struct core_lock *lock)
 
 uint64_t crowd_spread_us(const struct core_lock *lock)
 {
-    uint64_t most_us = listens(lock) ? SPREAD_MAX_US : DEAF_MAX_US;
     uint32_t others = count_others(lock);
+    uint64_t most_us;
 
     if (others <= CROWD_FEW) return 0;
+    most_us = listens(lock) ? SPREAD_MAX_US : DEAF_MAX_US;
     return core_smaller(core_larger((uint64_t)others * CROWD_EACH_US, arbiter_pace_us(lock)), most_us);
 }
 

@@ -251,7 +251,9 @@ static void claim_settle(struct claim *claim, const struct core_update *update, 
         claims_count_hold(all, claim->keylist, &hold, holds, now_us);
         if (!holds) all->events->keys_released(claim);
     }
-    claim_listen(claim, core_listens(claim->core));
+    /* Most claims never listen. */
+    if (claim->listens || claim->far != NULL || core_listens(claim->core))
+        claim_listen(claim, core_listens(claim->core));
 }
 
 /* A new attempt clears the results of the nodes that it asks; the others keep their latest result. */
