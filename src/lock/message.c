@@ -548,16 +548,28 @@ static bool is_new_failure(struct claim *claim, uint32_t log, const struct quorl
     return true;
 }
 
+static uint32_t count_quarantined(const struct claim *claim)
+{
+    const struct runtime *runtime = claim->all->runtime;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < runtime->n_nodes; i++) n += node_state_now(runtime->nodes[i].node) == NODE_QUARANTINED;
+    return n;
+}
+
 /* A node that did not renew the lock in this round may still count by its yes of an earlier round, because no answer,
- * or an error, says nothing about the key. */
+ * or an error, says nothing about the key. That a new lock is not on a node in quarantine is no news: that node has a
+ * warning of its own. */
 static void log_degraded(struct claim *claim, const struct quorlock_result *result, const char *why)
 {
     char silent[sizeof(", 31 did not renew it")] = "";
+    uint32_t counted = core_counted(claim->core);
+    int level = counted + count_quarantined(claim) < result->n_votes ? QUORLOCK_LOG_WARN : QUORLOCK_LOG_INFO;
 
     assert(result->failed <= result->n_votes && result->n_votes <= QUORLOCK_NODES_MAX);
     if (result->failed > 0) snprintf(silent, sizeof(silent), ", %u did not renew it", result->failed & 31u);
-    runtime_log(claim->all->runtime, QUORLOCK_LOG_WARN, "degraded \"%s\": held on %u of %zu nodes%s%s",
-                keylist_name(claim->keylist), core_counted(claim->core), result->n_votes, silent, why);
+    runtime_log(claim->all->runtime, level, "degraded \"%s\": held on %u of %zu nodes%s%s",
+                keylist_name(claim->keylist), counted, result->n_votes, silent, why);
 }
 
 /* A program that locks on one server gets its lock beside ours, and does not notice. */

@@ -143,6 +143,33 @@ SERVERS_TEST(a_long_callback_of_another_does_not_delay_the_loss)
 
 /* ---- renewal ---- */
 
+static int n_degraded[QUORLOCK_LOG_ERROR + 1];
+
+static void count_degraded(int level, const char *text, void *arg)
+{
+    (void)arg;
+    if (strstr(text, "degraded") != NULL) n_degraded[level]++;
+}
+
+/* A busy client takes many locks while it lasts. */
+SERVERS_TEST(a_node_in_quarantine_makes_no_warning_for_each_lock)
+{
+    quorlock_lock *lock;
+    struct seen seen;
+
+    memset(n_degraded, 0, sizeof(n_degraded));
+    fixture_bootstrap();
+    server_do(SERVER(0), "FLUSHALL");
+    fixture.options.guard = QUORLOCK_GUARD_CONNECTION;
+    fixture.options.log = count_degraded;
+    fixture_client(3);
+    lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS));
+    assert_status(fixture_acquire(lock, &seen), QUORLOCK_OK);
+    await_count(&n_degraded[QUORLOCK_LOG_INFO], 1, GENEROUS_MS, "the first round");
+    assert_int_equal(n_degraded[QUORLOCK_LOG_WARN], 0);
+    assert_status(fixture_release(lock, &seen), QUORLOCK_OK);
+}
+
 CLIENT_TEST(the_log_says_why_nodes_do_not_renew)
 {
     quorlock_lock *lock = fixture_lock(fixture.client, "key", LEASE(LONG_LEASE_MS, .renew_ms = 50));
