@@ -32,6 +32,8 @@ static void on_reply(void *arg, uint32_t index, uint32_t generation, const union
     answer->reply = *reply;
     snprintf(answer->holder, sizeof(answer->holder), "%.*s", (int)reply->holder_length,
              reply->holder != NULL ? reply->holder : "");
+    snprintf(answer->others, sizeof(answer->others), "%.*s", (int)reply->others_length,
+             reply->others != NULL ? reply->others : "");
     snprintf(answer->error, sizeof(answer->error), "%s", reply->error != NULL ? reply->error : "");
 }
 

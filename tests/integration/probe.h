@@ -17,7 +17,7 @@
 struct answer {
     bool came;
     struct node_reply reply; /* its pointers are dead, the texts are below */
-    char holder[TEXT_SIZE], error[TEXT_SIZE];
+    char holder[TEXT_SIZE], error[TEXT_SIZE], others[TEXT_SIZE];
 };
 
 struct probe {

@@ -136,6 +136,67 @@ WIRE_TEST(a_refusal_tells_when_it_is_our_turn)
     assert_turns("w:2", 1, 1);
 }
 
+static long long marks(void)
+{
+    return server_ask_number(server, "ZCOUNT quorlock:queue:a -64 -1");
+}
+
+/* Only the arbiter said yes: the place is kept, in case the other nodes refuse. */
+WIRE_TEST(a_yes_marks_the_place_in_the_queue)
+{
+    struct node_request request = slot_of(OP_ACQUIRE, "w:1", 0);
+    struct answer answer;
+
+    for (uint8_t i = 0; i < PERMITS; i++) assert_outcome(slot(OP_ACQUIRE, US, i), OUTCOME_YES);
+    assert_turns("w:1", 1, 0);
+    assert_turns("w:2", 2, 1);
+    assert_int_equal(marks(), 0);
+    assert_outcome(slot(OP_RELEASE, US, 1), OUTCOME_YES);
+    request.any = request.fair = true;
+    request.waiter = "w:1";
+    request.waiter_length = strlen(request.waiter);
+    request.queued_ms = LONG_MS;
+    answer = send_it(request);
+    assert_outcome(answer, OUTCOME_YES);
+    assert_int_equal(answer.reply.slot, 1);
+    assert_int_equal(marks(), 1);
+    assert_turns("w:2", 1, 0);
+    assert_outcome(slot(OP_RELEASE, "w:1", 1), OUTCOME_YES);
+    assert_turns("w:2", 1, 1);
+    assert_int_equal(marks(), 0);
+}
+
+/* A client that was not told whether it holds a slot releases it; then `deleted` keeps it from waking others for
+ * nothing. */
+WIRE_TEST(who_is_told_of_a_release)
+{
+    static const struct {
+        bool ours, silent, if_deleted, heard;
+    } rows[] = {
+        {true, false, false, true},  {false, false, false, true}, {true, false, true, true},
+        {false, false, true, false}, {true, true, false, false},  {false, true, false, false},
+    };
+    struct listener *listener = server_listen(server, "quorlock:released:a");
+    char heard[64];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct node_request request = slot_of(OP_RELEASE, US, 0);
+
+        request.silent = rows[i].silent;
+        request.if_deleted = rows[i].if_deleted;
+        if (rows[i].ours) assert_outcome(slot(OP_ACQUIRE, US, 0), OUTCOME_YES);
+        assert_outcome(send_it(request), rows[i].ours ? OUTCOME_YES : OUTCOME_MISSING);
+        if (rows[i].heard) {
+            listener_next(listener, NULL, heard, sizeof(heard));
+            assert_string_equal(heard, US);
+        }
+        assert_int_equal(server_ask_number(server, "PUBLISH quorlock:released:a end"), 1);
+        listener_next(listener, NULL, heard, sizeof(heard));
+        assert_string_equal(heard, "end");
+    }
+    listener_close(listener);
+}
+
 /* Whichever it took: the one that asked was not told. */
 WIRE_TEST(any_releases_whichever_is_ours)
 {
