@@ -65,6 +65,8 @@ void server_value(const struct server *, const char *key, char *ret, size_t size
 int64_t server_pttl(const struct server *, const char *key); /* -1: no expiry, -2: no key */
 /* server_do - a command that must not answer with an error; words are split at spaces by hiredis. */
 void server_do(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* server_run - commands with semicolons between them, in one script. */
+void server_run(const struct server *, const char *commands);
 long long server_ask_number(const struct server *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* server_keys - how many keys begin so; "": all. */

@@ -26,6 +26,15 @@ int64_t server_pttl(const struct server *server, const char *key)
     return server_ask_number(server, "PTTL %s", key);
 }
 
+void server_run(const struct server *server, const char *commands)
+{
+    static const char script[] = "for command in string.gmatch(ARGV[1], '[^;]+') do local words = {} "
+                                 "for word in string.gmatch(command, '[^ ]+') do words[#words + 1] = word end "
+                                 "redis.call(unpack(words)) end return 1";
+
+    assert_int_equal(server_ask_number(server, "EVAL %s 0 %s", script, commands), 1);
+}
+
 uint32_t cluster_holders(const struct cluster *cluster, const char *key, const char *value)
 {
     uint32_t holders = 0;

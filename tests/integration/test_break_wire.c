@@ -9,17 +9,6 @@
 #define TWO_SLOTS "SET quorlock:slot:0:a us:1;SET quorlock:slot:63:a us:1;SET quorlock:slot:5:a them:2"
 #define ANYONE    NULL
 
-static void run_commands(const char *commands)
-{
-    static const char script[] = "for command in string.gmatch(ARGV[1], '[^;]+') do local words = {} "
-                                 "for word in string.gmatch(command, '%%S+') do words[#words + 1] = word end "
-                                 "redis.call(unpack(words)) end return 1";
-    char text[sizeof(script)];
-
-    snprintf(text, sizeof(text), script);
-    assert_int_equal(server_ask_number(server, "EVAL %s 0 %s", text, commands), 1);
-}
-
 static struct answer break_it(const char *owner)
 {
     struct node_request request = request_of(OP_BREAK, owner != NULL ? owner : "");
@@ -91,7 +80,7 @@ WIRE_TEST(what_a_break_leaves)
         struct answer answer;
 
         wipe();
-        run_commands(row->there);
+        server_run(server, row->there);
         answer = break_it(row->owner);
         if (answer.reply.outcome != row->outcome || strcmp(answer.holder, row->holder) != 0 || key_count() != row->left)
             fail_msg("%s of %s: outcome %d, holder \"%s\", %lld keys, %s", row->label,

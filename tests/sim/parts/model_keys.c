@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* model_keys.c - commands for keys of any type, and for strings */
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model_own.h"
@@ -83,16 +85,46 @@ void run_exists(struct call *call)
     out_number(call->out, n);
 }
 
+static const char *const type_names[] = {[VALUE_STRING] = "string",
+                                         [VALUE_HASH] = "hash",
+                                         [VALUE_LIST] = "list",
+                                         [VALUE_SET] = "set",
+                                         [VALUE_ZSET] = "zset"};
+
 void run_type(struct call *call)
 {
-    static const char *const names[] = {[VALUE_STRING] = "string",
-                                        [VALUE_HASH] = "hash",
-                                        [VALUE_LIST] = "list",
-                                        [VALUE_SET] = "set",
-                                        [VALUE_ZSET] = "zset"};
     const struct entry *entry = call_key(call, 1);
 
-    out_status(call->out, entry != NULL ? names[entry->type] : "none");
+    out_status(call->out, entry != NULL ? type_names[entry->type] : "none");
+}
+
+static bool is_scanned(const struct call *call, const struct entry *entry)
+{
+    char pattern[256], key[256];
+
+    if (entry->db != call->session->db || !word_is(&call->words[7], type_names[entry->type])) return false;
+    if (entry->expires_ms != 0 && call_now_ms(call) > entry->expires_ms) return false;
+    snprintf(pattern, sizeof(pattern), "%.*s", (int)call->words[3].length, call->words[3].text);
+    snprintf(key, sizeof(key), "%.*s", (int)entry->key.length, entry->key.text);
+    return fnmatch(pattern, key, 0) == 0;
+}
+
+/* As the library asks, and all in one step, in the order in which the keys were made. */
+void run_scan(struct call *call)
+{
+    struct store *store = &call->model->store;
+    size_t n = 0;
+
+    if (call->n_words != 8 || !word_is(&call->words[2], "match") || !word_is(&call->words[4], "count") ||
+        !word_is(&call->words[6], "type"))
+        model_panic("options of", "SCAN", 4);
+    LIST_EACH (struct entry, entry, &store->entries, link) n += is_scanned(call, entry);
+    out_array(call->out, 2);
+    out_bulk_text(call->out, "0");
+    out_array(call->out, n);
+    LIST_EACH (struct entry, entry, &store->entries, link) {
+        if (is_scanned(call, entry)) out_bulk(call->out, entry->key.text, entry->key.length);
+    }
 }
 
 static void ttl(struct call *call, bool seconds)
@@ -269,6 +301,21 @@ void run_strlen(struct call *call)
 
     if (call_key_of(call, 1, VALUE_STRING, &entry))
         out_number(call->out, entry != NULL ? (int64_t)entry->items[0].length : 0);
+}
+
+/* With bounds from the front, as the library asks. */
+void run_getrange(struct call *call)
+{
+    struct entry *entry;
+    int64_t first, last;
+    size_t length;
+
+    if (!call_number(call, 2, &first) || !call_number(call, 3, &last)) return;
+    if (!call_key_of(call, 1, VALUE_STRING, &entry)) return;
+    if (first != 0 || last < 0) model_panic("bounds of", "GETRANGE", 8);
+    length = entry != NULL ? entry->items[0].length : 0;
+    if (length > (size_t)last + 1) length = (size_t)last + 1;
+    out_bulk(call->out, length != 0 ? entry->items[0].text : "", length);
 }
 
 /* Instead of whatever stands at the key that the word names. */

@@ -133,6 +133,15 @@ void run_hgetall(struct call *call)
     if (entry != NULL) each_item(call, entry, 0, entry->n_items);
 }
 
+void run_hkeys(struct call *call)
+{
+    struct entry *entry;
+
+    if (!call_key_of(call, 1, VALUE_HASH, &entry)) return;
+    out_array(call->out, entry != NULL ? entry->n_items / 2 : 0);
+    for (size_t i = 0; entry != NULL && i < entry->n_items; i += 2) bulk_of(call, &entry->items[i]);
+}
+
 void run_hincrby(struct call *call)
 {
     struct out text = {0};
