@@ -420,6 +420,30 @@ NODE_TEST(a_connection_whose_requests_are_patient_stalls_later)
     }
 }
 
+static uint64_t idle_us;
+
+static uint64_t clock_after_idling(void *arg)
+{
+    return clock_us(arg) + idle_us;
+}
+
+/* Something between may have forgotten the connection. */
+NODE_TEST(a_connection_that_was_quiet_for_long_stalls_sooner)
+{
+    node_fixture_open(f);
+    idle_us = 0;
+    f->config.link.now_us = clock_after_idling;
+    fake_play(f->server, plain_good);
+    fake_play(f->server, plain_good);
+    assert_non_null(node_fixture_new_node(f));
+    run_until(f, "ready");
+    idle_us = 6000000;
+    ask_sent(f, 1, OP_ACQUIRE, 0);
+    run_until(f, "ready 2");
+    assert_trace(f, "ready 1\n1 unknown unreachable\nconnecting unreachable\nready 2\n");
+    assert_contains(f->error, " after a silence, connection dropped");
+}
+
 /* How the node closed its latest connection. */
 static int closed_by_reset;
 

@@ -233,14 +233,16 @@ const char *script_name(const struct word *text_or_sha);
 /* The commands, by file. */
 void run_get(struct call *), run_mget(struct call *), run_set(struct call *), run_setnx(struct call *),
     run_getdel(struct call *), run_msetex(struct call *);
-void run_strlen(struct call *), run_getrange(struct call *), run_append(struct call *), run_incr(struct call *), run_incrby(struct call *);
+void run_strlen(struct call *), run_getrange(struct call *), run_append(struct call *);
+void run_incr(struct call *), run_incrby(struct call *);
 void run_del(struct call *), run_exists(struct call *), run_type(struct call *);
 void run_ttl(struct call *), run_pttl(struct call *), run_persist(struct call *);
 void run_expire(struct call *), run_pexpire(struct call *), run_expireat(struct call *), run_pexpireat(struct call *);
 void run_flushall(struct call *), run_flushdb(struct call *), run_scan(struct call *);
 
 void run_hset(struct call *), run_hget(struct call *), run_hdel(struct call *), run_hexists(struct call *);
-void run_hgetall(struct call *), run_hkeys(struct call *), run_hlen(struct call *), run_hincrby(struct call *), run_hscan(struct call *);
+void run_hgetall(struct call *), run_hkeys(struct call *), run_hlen(struct call *);
+void run_hincrby(struct call *), run_hscan(struct call *);
 void run_lpush(struct call *), run_rpush(struct call *), run_lrange(struct call *), run_llen(struct call *);
 void run_sadd(struct call *), run_scard(struct call *);
 
