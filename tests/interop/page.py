@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""page.py SOURCE BUILD [--update]: the generated parts of quorlock-interop(7), quorlock-servers(7) and the README of the Python
-package are what the tables say that the tests run.
+"""page.py SOURCE BUILD [--update]: the generated parts of quorlock(1), quorlock-interop(7), quorlock-servers(7) and the README of
+the Python package are what the tables say that the tests run.
 
 With --update it writes them.
 """
@@ -12,8 +12,9 @@ import textwrap
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[1:1] = [str(HERE / "locks"), str(HERE / "servers"), str(HERE / "runtimes")]
+sys.path[1:1] = [str(HERE / name) for name in ("locks", "servers", "runtimes", "programs")]
 
+import programs
 import runtimes
 import servers
 import steps
@@ -82,6 +83,18 @@ def miniredis():
     return setup.replace("\t", "    ").replace("\\", "\\e").replace("-", "\\-")
 
 
+def columns(heads, rows):
+    """Lines in columns, for .nf."""
+    rows = [heads, *rows]
+    widths = [max(len(row[column]) for row in rows) + 3 for column in range(len(heads))]
+    lines = ("".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return ".nf\n" + "".join(line.replace("\\", "\\e").replace("-", "\\-") + "\n" for line in lines) + ".fi\n"
+
+
+def of_programs():
+    return columns(("", "lock lost", "TERM"), [(program.name, program.loss, program.term) for program in programs.PROGRAMS])
+
+
 def of_python():
     """In Markdown."""
     rows = [("runtime", "tried with", "what waits", ""), ("---",) * 4]
@@ -92,10 +105,11 @@ def of_python():
 
 
 PAGES = {
+    "src/man/quorlock.1": {"programs": of_programs},
     "src/python/README.md": {"runtimes": of_python},
     "src/man/quorlock-interop.7": {"one server": one_server, "quorum": quorum, "waking": waking},
     "src/man/quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
-                           "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
+                                   "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
 }
 
 
