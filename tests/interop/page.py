@@ -12,13 +12,14 @@ import textwrap
 
 sys.dont_write_bytecode = True  # the tree stays as it is
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[1:1] = [str(HERE / name) for name in ("locks", "servers", "runtimes", "programs")]
+sys.path[1:1] = [str(HERE / name) for name in ("locks", "servers", "runtimes", "programs", "../integration")]
 
 import programs
 import runtimes
 import servers
 import steps
 import table as locks
+import test_replication as replication
 
 REGISTRIES = {"python": "PyPI", "node": "npm", "java": "Maven"}
 UPDATE = "tests/interop/page.py . build --update"
@@ -95,6 +96,11 @@ def of_programs():
     return columns(("", "lock lost", "TERM"), [(program.name, program.loss, program.term) for program in programs.PROGRAMS])
 
 
+def of_replication():
+    heads = ("", *(field.removeprefix("master_") for field in replication.FIELDS[:3]), "taken")
+    return columns(heads, [(function.__doc__, *shown) for function, shown in replication.CASES])
+
+
 def of_python():
     """In Markdown."""
     rows = [("runtime", "tried with", "what waits", ""), ("---",) * 4]
@@ -109,7 +115,8 @@ PAGES = {
     "src/python/README.md": {"runtimes": of_python},
     "src/man/quorlock-interop.7": {"one server": one_server, "quorum": quorum, "waking": waking},
     "src/man/quorlock-servers.7": {"steps": all_steps, "servers": listed(servers.SERVERS), "doubles": listed(servers.DOUBLES),
-                                   "miniredis": miniredis, "proxies": listed(servers.PROXIES)},
+                                   "miniredis": miniredis, "proxies": listed(servers.PROXIES),
+                                   "replication": of_replication},
 }
 
 
