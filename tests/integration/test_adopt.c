@@ -119,6 +119,7 @@ CLIENT_TEST(a_token_without_a_quorum_is_lost_and_released)
 CLIENT_TEST(without_a_quorum_of_answers_the_token_can_be_adopted_again)
 {
     hand_out(1, false);
+    await_holders("one", token, 3);
     server_kill(SERVER(0));
     server_kill(SERVER(1));
     assert_status(adopt(heir, &after), QUORLOCK_ERR_NOQUORUM);
