@@ -229,7 +229,7 @@ FLAVOUR_TEST(other_keys_of_the_owner_are_no_part_of_it, majority)
     assert_status(quorlock_lock_set_wait_ms(key, 1), QUORLOCK_ERR_STATE);
 }
 
-FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, majority)
+FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, patient)
 {
     struct seen seen;
     quorlock_lock *outer = unrenewed_of("me", 5000);
@@ -241,8 +241,8 @@ FLAVOUR_TEST(the_wait_bound_holds_for_a_renewal_too, majority)
     assert_status(fixture_acquire(inner, &seen), QUORLOCK_ERR_TIMEDOUT);
     assert_contains(seen.text, "renewing it first took too long");
     assert_true(seen.result.elapsed_ms >= 200);
-    /* Its node timeout is a half second. */
-    assert_true(seen.result.elapsed_ms < 450);
+    /* Its node timeout is three seconds. */
+    assert_true(seen.result.elapsed_ms < 2500);
     assert_true(quorlock_lock_valid_ms(outer) > 0);
     for (int i = 0; i < 2; i++) server_thaw(SERVER(i));
     quorlock_lock_free(inner);
