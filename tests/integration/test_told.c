@@ -48,6 +48,24 @@ static void await_renewals(uint64_t n)
     await(has_renewed, &n, GENEROUS_MS, "renewals");
 }
 
+static bool nothing_is_in_flight(void *unused)
+{
+    struct quorlock_statistics now = {.size = sizeof(now)};
+
+    (void)unused;
+    assert_status(quorlock_client_statistics(fixture.client, &now), QUORLOCK_OK);
+    for (size_t i = 0; i < now.n_nodes; i++) {
+        if (now.nodes[i]->in_flight > 0) return false;
+    }
+    return true;
+}
+
+/* A server tells of what comes after its read of the key, which is behind the renewal. */
+static void await_reads(void)
+{
+    await(nothing_is_in_flight, NULL, GENEROUS_MS, "the reads behind the renewals");
+}
+
 static void await_lost(struct told *told)
 {
     await_count(&told->loss.calls, 1, GENEROUS_MS, "the loss");
@@ -80,6 +98,7 @@ static void taken_away(int dialect)
         for (enum way way = 0; way < WAYS; way++) {
             hold(&told, "key", &options[i]);
             assert_status(fixture_extend(told.lock, 0, &told.seen), QUORLOCK_OK);
+            await_reads();
             take_away("key", way);
             await_lost(&told);
             drop_by_hand("key");
@@ -105,6 +124,7 @@ SERVERS_TEST(the_first_renewal_comes_early)
     guarded_client(QUORLOCK_DIALECT_PLAIN);
     hold(&told, "key", LEASE(LONG_LEASE_MS));
     await_renewals(1);
+    await_reads();
     take_away("key", DELETED);
     await_lost(&told);
 }
@@ -120,6 +140,7 @@ SERVERS_TEST(who_still_shares_a_hold_is_told)
     assert_status(fixture_extend(first.lock, 0, &first.seen), QUORLOCK_OK);
     assert_status(fixture_release(second.lock, &second.seen), QUORLOCK_OK);
     quorlock_lock_free(second.lock);
+    await_reads();
     take_away("key", DELETED);
     await_lost(&first);
 }
@@ -136,6 +157,7 @@ static void lose_some(int dialect)
         hold(&told[i], key, LEASE(LONG_LEASE_MS));
     }
     await_renewals(LENGTH(told));
+    await_reads();
     for (uint32_t i = 0; i < LENGTH(told); i += 10) {
         snprintf(key, sizeof(key), "key%u", i);
         take_away(key, i % 20 == 0 ? DELETED : OVERWRITTEN);
@@ -165,6 +187,7 @@ SERVERS_TEST(a_key_that_is_gone_from_one_node_is_set_again)
     guarded_client(QUORLOCK_DIALECT_PLAIN);
     hold(&told, "key", LEASE(LONG_LEASE_MS));
     assert_status(fixture_extend(told.lock, 0, &told.seen), QUORLOCK_OK);
+    await_reads();
     server_do(SERVER(1), "DEL key");
     await_holders("key", NULL, 3);
     assert_int_equal(told.loss.calls, 0);
