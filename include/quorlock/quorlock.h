@@ -208,20 +208,20 @@ QUORLOCK_API void quorlock_lock_options_init(struct quorlock_lock_options *optio
 
 typedef struct quorlock_settings quorlock_settings; /* what environment and configuration files give */
 
-/* quorlock_settings_load - read what the command quorlock reads. NULL for file: QUORLOCK_CONFIG, or the usual files;
- * NULL for set: the one that QUORLOCK_SET or a file names. Any thread. Errors: INVAL, NOMEM; *ret is untouched then.
- * See quorlock_settings_load(3). */
+/*
+ * quorlock_settings_load    - read what the command quorlock reads. NULL for file: QUORLOCK_CONFIG, or the usual files;
+ *                             NULL for set: the one that QUORLOCK_SET or a file names. Errors: INVAL, NOMEM; *ret is
+ *                             untouched then
+ * quorlock_settings_options - fill *options, of which only `size` is set. Change members afterwards. The texts belong
+ * to the settings. Errors: INVAL (another member is set, or the struct is older than a key of the files)
+ * quorlock_settings_free    - wipe passwords, and free. Close clients with these options before. NULL is permitted
+ *
+ * Any thread. See quorlock_settings_load(3).
+ */
 QUORLOCK_API int quorlock_settings_load(quorlock_settings **ret, const char *file, const char *set,
                                         struct quorlock_error *error);
-
-/* quorlock_settings_options - fill *options, of which only `size` is set. Change members afterwards. The texts belong
- * to the settings. Any thread. Errors: INVAL (another member is set, or the struct is older than a key of the files).
- * See quorlock_settings_load(3). */
 QUORLOCK_API int quorlock_settings_options(const quorlock_settings *settings, struct quorlock_client_options *options,
                                            struct quorlock_error *error);
-
-/* quorlock_settings_free - wipe passwords, and free. Close clients with these options before. NULL is permitted. Any
- * thread. See quorlock_settings_load(3). */
 QUORLOCK_API void quorlock_settings_free(quorlock_settings *settings);
 
 enum quorlock_vote_outcome {

@@ -4,7 +4,8 @@
  *
  * quorlock_sync_client_new() starts a thread, here the loop's thread, that runs a client on an event loop of its own.
  * The other functions hand their work to that loop and, except those that only start something, wait for the answer.
- * The manual explains them: quorlock_sync_client_new(3), and quorlock_sync_candidate_stand(3) for elections.
+ * They do as the functions without "sync", where no comment says otherwise. The manual explains them:
+ * quorlock_sync_client_new(3), and quorlock_sync_candidate_stand(3) for elections.
  *
  * Rules for every function, unless its comment says otherwise:
  *
@@ -74,23 +75,23 @@ QUORLOCK_API int quorlock_sync_client_shutdown(quorlock_sync_client *client);
  * nothing was done), CLOSED (another thread is closing the client). */
 QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 
-/* quorlock_sync_client_set_credentials - do as quorlock_client_set_credentials. */
 QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *node, const char *user,
                                                       const char *password, struct quorlock_error *error);
 
-/* quorlock_sync_lock_new - make a lock, as quorlock_lock_new. Holds nest by the owner in the options, not by the
- * thread. */
+/* Holds nest by the owner in the options, not by the thread. */
 QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,
                                         size_t n_keys, const struct quorlock_lock_options *options,
                                         struct quorlock_error *error);
 
-/* quorlock_sync_lock_acquire, _extend, _release, _undo - do as the functions without "sync". They return the status of
- * the result, or the error of the call, without distinction. result may be NULL. */
+/* quorlock_sync_lock_acquire, _extend, _release, _undo, _adopt - return the status of the result, or the error of the
+ * call, without distinction. result may be NULL. */
 QUORLOCK_API int quorlock_sync_lock_acquire(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_extend(quorlock_sync_lock *lock, uint32_t lease_ms,
                                            struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_release(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 QUORLOCK_API int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
+QUORLOCK_API int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token,
+                                          struct quorlock_sync_result *result);
 
 /* quorlock_sync_lock_acquire_for - do as quorlock_sync_lock_acquire, but return QUORLOCK_SYNC_WAITS when the thread has
  * slept for about most_ms, or a signal handler has run in it. The acquire goes on: the same call with the same result
@@ -101,14 +102,10 @@ QUORLOCK_API int quorlock_sync_lock_undo(quorlock_sync_lock *lock, struct quorlo
 QUORLOCK_API int quorlock_sync_lock_acquire_for(quorlock_sync_lock *lock, uint32_t most_ms,
                                                 struct quorlock_sync_result *result);
 
-/* quorlock_sync_lock_set_wait_ms - do as quorlock_lock_set_wait_ms. */
 QUORLOCK_API int quorlock_sync_lock_set_wait_ms(quorlock_sync_lock *lock, uint32_t wait_ms,
                                                 struct quorlock_error *error);
 
-/* quorlock_sync_lock_adopt, _detach - do as the functions without "sync", likewise. detach writes token, fence and
- * valid_ms to result, which must not be NULL. */
-QUORLOCK_API int quorlock_sync_lock_adopt(quorlock_sync_lock *lock, const char *token,
-                                          struct quorlock_sync_result *result);
+/* quorlock_sync_lock_detach - write token, fence and valid_ms to result, which must not be NULL. */
 QUORLOCK_API int quorlock_sync_lock_detach(quorlock_sync_lock *lock, struct quorlock_sync_result *result);
 
 /* quorlock_sync_lock_with - acquire the lock of one key, run fn in this thread while it is held and renewed, write what
@@ -133,11 +130,11 @@ QUORLOCK_API int quorlock_sync_lock_start_release(quorlock_sync_lock *lock, quor
  * lock stays held. */
 QUORLOCK_API int quorlock_sync_lock_cancel(quorlock_sync_lock *lock);
 
-/* quorlock_sync_lock_free - do as quorlock_lock_free; waiting calls on the lock return CANCELED. */
+/* quorlock_sync_lock_free - as without "sync"; waiting calls on the lock return CANCELED. */
 QUORLOCK_API void quorlock_sync_lock_free(quorlock_sync_lock *lock);
 
-/* quorlock_sync_lock_set_on_lost - set the callback for a loss, as quorlock_lock_set_on_lost. When it returns, the
- * former callback does not run any more, unless the call came from inside that callback. */
+/* quorlock_sync_lock_set_on_lost - when it returns, the former callback does not run any more, unless the call came
+ * from inside that callback. */
 QUORLOCK_API void quorlock_sync_lock_set_on_lost(quorlock_sync_lock *lock, quorlock_sync_lost_cb cb, void *arg);
 
 /* quorlock_sync_lock_valid_ms - read the clock, and return how long the lock is still valid; 0: not held, do not act.
@@ -153,12 +150,8 @@ QUORLOCK_API int quorlock_sync_lock_token(quorlock_sync_lock *lock, char *token,
  * the loop, too. */
 QUORLOCK_API uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock);
 
-/*
- * quorlock_sync_client_statistics - call cb with the statistics, in the loop's thread, and return after it
- * quorlock_sync_client_metrics    - do as quorlock_client_metrics
- *
- * Errors: as without "sync", and CLOSED. See quorlock_client_statistics(3).
- */
+/* quorlock_sync_client_statistics - call cb with the statistics, in the loop's thread, and return after it. Errors,
+ * also of metrics: as without "sync", and CLOSED. */
 typedef void (*quorlock_sync_statistics_cb)(const struct quorlock_statistics *, void *arg);
 QUORLOCK_API int quorlock_sync_client_statistics(quorlock_sync_client *client, quorlock_sync_statistics_cb cb,
                                                  void *arg);
@@ -166,27 +159,23 @@ QUORLOCK_API int quorlock_sync_client_metrics(quorlock_sync_client *client,
                                               const struct quorlock_metrics_options *options, char *buffer, size_t size,
                                               size_t *ret_length);
 
-/* quorlock_sync_client_inspect, _inspect_node, _break, _bootstrap, _doctor - do as without "sync", and return the
- * status of the report. cb runs before they return, in the calling thread. Errors, without a callback: as without
- * "sync", INVAL (no callback), CLOSED (also after a shutdown), STATE (in the loop's thread). */
+/* quorlock_sync_client_inspect, _inspect_node, _break, _list, _bootstrap, _doctor - return the status of the report. cb
+ * runs before they return, in the calling thread. Errors, without a callback: as without "sync", INVAL (no callback),
+ * CLOSED (also after a shutdown), STATE (in the loop's thread). */
 QUORLOCK_API int quorlock_sync_client_inspect(quorlock_sync_client *client, const char *key, quorlock_inspect_cb cb,
                                               void *arg);
 QUORLOCK_API int quorlock_sync_client_inspect_node(quorlock_sync_client *client, size_t node, const char *key,
                                                    quorlock_inspect_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_break(quorlock_sync_client *client, const char *key, const char *owner,
                                             quorlock_break_cb cb, void *arg);
+QUORLOCK_API int quorlock_sync_client_list(quorlock_sync_client *client, const char *pattern, quorlock_list_cb cb,
+                                           void *arg);
 QUORLOCK_API int quorlock_sync_client_bootstrap(quorlock_sync_client *client,
                                                 const struct quorlock_bootstrap_options *options,
                                                 quorlock_bootstrap_cb cb, void *arg);
 QUORLOCK_API int quorlock_sync_client_doctor(quorlock_sync_client *client, quorlock_doctor_cb cb, void *arg);
 
-/* quorlock_sync_client_list - do as quorlock_client_list, and return the status. cb runs before that, in the calling
- * thread, once or more often. Errors, without a callback: as quorlock_sync_client_inspect. */
-QUORLOCK_API int quorlock_sync_client_list(quorlock_sync_client *client, const char *pattern, quorlock_list_cb cb,
-                                           void *arg);
-
-/* quorlock_sync_candidate_new - make a candidate, as quorlock_candidate_new. Callbacks run in the loop's thread; the
- * candidate that they get may only be compared. */
+/* Callbacks of candidates and observers run in the loop's thread; the handle that they get may only be compared. */
 QUORLOCK_API int quorlock_sync_candidate_new(quorlock_sync_candidate **ret, quorlock_sync_client *client,
                                              const char *name, const struct quorlock_candidate_options *options,
                                              struct quorlock_error *error);
@@ -201,24 +190,20 @@ QUORLOCK_API int quorlock_sync_candidate_stand(quorlock_sync_candidate *candidat
 QUORLOCK_API int quorlock_sync_candidate_resign(quorlock_sync_candidate *candidate);
 
 /*
- * quorlock_sync_candidate_free     - do as quorlock_candidate_free; waiting calls return CANCELED
- * quorlock_sync_candidate_valid_ms - do as quorlock_candidate_valid_ms; it never waits
+ * quorlock_sync_candidate_free     - as without "sync"; waiting calls return CANCELED
+ * quorlock_sync_candidate_valid_ms - never waits
+ * quorlock_sync_candidate_term     - likewise. Read it after the validity: if it is still the term that you act for, so
+ *                                    is the validity
  */
 QUORLOCK_API void quorlock_sync_candidate_free(quorlock_sync_candidate *candidate);
-QUORLOCK_API uint32_t quorlock_sync_candidate_valid_ms(quorlock_sync_candidate *candidate);
+QUORLOCK_API uint32_t quorlock_sync_candidate_valid_ms(const quorlock_sync_candidate *candidate);
+QUORLOCK_API uint64_t quorlock_sync_candidate_term(const quorlock_sync_candidate *candidate);
 
-/*
- * quorlock_sync_observer_new  - do as quorlock_observer_new, as quorlock_sync_candidate_new does it
- * quorlock_sync_observer_free - free it; then its callback does not run any more, unless the call came from inside it
- */
+/* quorlock_sync_observer_free - after it the callback does not run any more, unless the call came from inside it. */
 QUORLOCK_API int quorlock_sync_observer_new(quorlock_sync_observer **ret, quorlock_sync_client *client,
                                             const char *name, const struct quorlock_observer_options *options,
                                             struct quorlock_error *error);
 QUORLOCK_API void quorlock_sync_observer_free(quorlock_sync_observer *observer);
-
-/* quorlock_sync_candidate_term - return the term in which the candidate leads; 0: it does not lead. Read it after
- * quorlock_sync_candidate_valid_ms: if it is still the term that you act for, so is the validity. */
-QUORLOCK_API uint64_t quorlock_sync_candidate_term(quorlock_sync_candidate *candidate);
 
 /* ---- events, for callers that want no callback from the loop's thread ---- */
 

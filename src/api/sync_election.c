@@ -420,12 +420,12 @@ void quorlock_sync_candidate_free(quorlock_sync_candidate *candidate)
     sync_leave(sync);
 }
 
-uint32_t quorlock_sync_candidate_valid_ms(quorlock_sync_candidate *candidate)
+uint32_t quorlock_sync_candidate_valid_ms(const quorlock_sync_candidate *candidate)
 {
     return candidate != NULL ? sync_valid_ms(candidate->sync, &candidate->shown) : 0;
 }
 
-uint64_t quorlock_sync_candidate_term(quorlock_sync_candidate *candidate)
+uint64_t quorlock_sync_candidate_term(const quorlock_sync_candidate *candidate)
 {
     uint64_t term;
 
