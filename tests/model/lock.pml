@@ -8,9 +8,9 @@
  *
  * A world says how many NODES, QUORUM, CLIENTS, TRIES (attempts of client 0, at most 2; OTHER_TRIES of the others), RESTARTS,
  * FLUSHES, LATE requests and PERMITS there are, how long a LEASE is, and LAST_TICK (255: time has no end). AHEAD grants of
- * others came before, a node each; then only raises are LATE. 1 or 0: DEBTS, FENCE, NO_CLOCK (a key may end at any time,
- * validity never), SHARED, FIRM (nobody gives up a request by itself). A switch is 1 where its rule is taken out. The number
- * beside it is that of the rule in src/protocol.md.
+ * others came before, a node each; then only raises are LATE. 1 or 0: FLIPS (in place of a restart a role or an id
+ * changes), DEBTS, FENCE, NO_CLOCK (a key may end at any time, validity never), SHARED, FIRM (nobody gives up a request by
+ * itself). A switch is 1 where its rule is taken out. The number beside it is that of the rule in src/protocol.md.
  */
 #define TOKENS (CLIENTS * TRIES)
 #define TOKEN(c) ((c) * TRIES + (SAME_TOKEN -> 0 : tries[c])) /* rule 1.1: every attempt has a token of its own */
@@ -24,6 +24,8 @@
 #define NODE_OF(c, n) (SERVER_TWICE && c == 0 && n == 1 -> 0 : n) /* rule 4.8: a server that is listed twice is refused */
 #define AT(c, n) ((c) * NODES + (n))
 #define KEY(n, t) ((n) * TOKENS + (t))
+/* Rule 4.15: the guard's process never took another's memory. What a master shows of a former role, it may forget. */
+#define OWN_MEMORY(n) (FLIPS && !other_run[FLIPS * (n)] && (foreign[FLIPS * (n)] == 0 || BY_SECOND_ID && foreign[FLIPS * (n)] == 2))
 #define HOLDS(c) (phase[c] == held && left[c] > 0)
 mtype = { yes, no, none, asking, granted, held };
 mtype = { down, idle, acquire, renew, repair, raise, release, both }; /* both: an acquire and its release behind it */
@@ -31,6 +33,8 @@ mtype = { down, idle, acquire, renew, repair, raise, release, both }; /* both: a
 byte key[NODES * TOKENS];   /* 0: not there; 1: may go at any moment; 1 + k: certainly lives k more ticks */
 byte quarantine[NODES];     /* ticks for which the node's yes does not count for an acquire */
 bool guarded[NODES] = true; /* the node's guard is of its present life; at first by quorlock bootstrap */
+bool other_run[FLIPS * NODES + 1]; /* the node's guard is of another process */
+byte foreign[FLIPS * NODES + 1]; /* 1: the process took another server's memory, and shows that; 2: it forgot that it did */
 byte ahead = AHEAD, restarts = RESTARTS, flushes = FLUSHES, lates = LATE; /* what may still come */
 byte now; /* ticks, where they are bounded */
 mtype phase[CLIENTS] = none;
@@ -68,7 +72,7 @@ hidden byte i, j, k, m, ok;
         want[_pid] = shown[AT(C, x)]; L = raise; T = TOKEN(C); printf("Client %d asks node %d to raise its counter to %d.\n", C, N, want[_pid]) }
 active [CLIENTS * NODES] proctype Link() {
     do
-    :: d_step { L == down -> L = idle; renew_guard(N); /* rule 4.1: each new connection reads the guard */
+    :: d_step { L == down -> L = idle; renew_guard(N); other_run[FLIPS * N] = false; /* rule 4.1: each new connection reads the guard */
         printf("Client %d connects to node %d, which has no vote for %d ticks.\n", C, N, quarantine[N]) }
     :: d_step { L == acquire && IN_TURN -> node_sets(N, T, want[FENCE * _pid]);
         ok = ok || SERVER_TWICE && key[KEY(N, T)] > 0; take_vote(_pid);
@@ -152,13 +156,18 @@ active [CLIENTS] proctype Client() {
 #define M (_pid - CLIENTS * NODES - CLIENTS)
 #define EXPIRES(t) d_step { t < TOKENS && key[KEY(M, t % TOKENS)] == 1 -> \
         key[KEY(M, t % TOKENS)] = 0; printf("The key of client %d on node %d expires.\n", OWNER(t), M) }
+#define ANOTHER_PROCESS restarts--; restart(M); other_run[FLIPS * M] = (FLIPS > 0); foreign[FLIPS * M] = 0
 active [NODES] proctype Node() {
     do
     :: EXPIRES(0) :: EXPIRES(1) :: EXPIRES(2) :: EXPIRES(3)
     :: d_step { ahead > 0 && phase[0] == none && tries[0] == 0 -> ahead--; counter[FENCE * M]++;
         printf("The counter of node %d is ahead by 1.\n", M) }
-    :: d_step { restarts > 0 -> restarts--; restart(M); printf("Node %d restarts with its memory.\n", M) }
-    :: d_step { restarts > 0 -> restarts--; restart(M); forget(M); printf("Node %d restarts without its memory.\n", M) }
+    :: d_step { restarts > 0 -> ANOTHER_PROCESS; printf("Node %d restarts with its memory.\n", M) }
+    :: d_step { restarts > 0 -> ANOTHER_PROCESS; forget(M); printf("Node %d restarts without its memory.\n", M) }
+    :: d_step { FLIPS && restarts > 0 -> restarts--; restart(M); printf("Node %d has another replication id: its replicas were away.\n", M) }
+    :: d_step { FLIPS && restarts > 0 -> restarts--; restart(M); forget(M); foreign[FLIPS * M] = 1;
+        printf("Node %d was a replica, and has the memory of another server.\n", M) }
+    :: d_step { foreign[FLIPS * M] == 1 -> foreign[FLIPS * M] = 2; printf("Node %d has no trace of that any more.\n", M) }
     :: d_step { flushes > 0 -> flushes--; guarded[M] = false; forget(M); printf("Node %d gets FLUSHALL.\n", M) }
     :: d_step { BOOTSTRAP_ANY && !guarded[M] -> guarded[M] = true; printf("Node %d is bootstrapped.\n", M) } /* rule 4.12: only all at a cold start */
     od }

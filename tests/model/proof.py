@@ -76,7 +76,8 @@ SWITCHES = [
 # Switches of tests/model/run that this proof does not need.
 OUTSIDE = {
     "LATE_RENEWAL": "I6; a renewal after the end with a quorum of keys is like an adoption, which keeps I1",
-    "LOST_AFTER_RELEASE": "I6: what the owner is told is not in the proof"}
+    "LOST_AFTER_RELEASE": "I6: what the owner is told is not in the proof",
+    "BY_SECOND_ID": "what a server shows of its role is not in the proof: a new life is one that the guard notices"}
 # Errors in a step, each of which must end its proof: the rule, and the proof.
 ERRORS = [("REPAIR_OVERWRITES", "3.8", Lock, ""), ("REPAIR_WITHOUT_QUORUM", "3.8", Lock, ""),
           ("ADOPTS_RELEASED", "11.4", Lock, ""), ("OLD_FLOOR", "5.5", Fence, "lost")]

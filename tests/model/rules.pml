@@ -84,9 +84,9 @@ inline node_raises(n, t, number) {
     m = (counter[n] <= number || RAISE_WRITES_ANY -> number : counter[n]);
     counter[n] = (ok && (counter[n] <= number || RAISE_WRITES_ANY) -> number : counter[n])
 }
-/* Rules 4.1 and 4.2: a node without a guard of its present life does not vote for one max lease. */
+/* Rules 4.1 and 4.2: a node without a guard of its present life does not vote for one max lease; rule 4.15: but it may have its own memory. */
 inline renew_guard(n) {
-    quarantine[n] = (guarded[n] || NO_GUARD -> quarantine[n] : LONGEST - SHORT_QUARANTINE); guarded[n] = true
+    quarantine[n] = (guarded[n] || NO_GUARD || OWN_MEMORY(n) -> quarantine[n] : LONGEST - SHORT_QUARANTINE); guarded[n] = true
 }
 inline restart(n) {
     guarded[n] = RUN_ID_ONLY; /* rule 4.1: a promoted replica is another life, too */

@@ -22,6 +22,7 @@
 #define LONGEST longest
 #define NO_GUARD unguarded
 #define RUN_ID_ONLY unguarded
+#define OWN_MEMORY(n) false
 #define VIOLATED(condition, text, x, y) if :: (condition) && wrong == 0 -> wrong = BROKEN :: else fi
 mtype = { yes, no, none, asking, granted, held };
 mtype = { down, idle, acquire, renew, repair, raise, release, both };
