@@ -36,10 +36,8 @@ extern "C" {
 #define QUORLOCK_API
 #endif
 
-#define QUORLOCK_VERSION_MAJOR 0
-#define QUORLOCK_VERSION_MINOR 3
-#define QUORLOCK_VERSION_PATCH 0
-#define QUORLOCK_VERSION       "0.3.0"
+#define QUORLOCK_VERSION        "0.3.0"
+#define QUORLOCK_VERSION_NUMBER 3000 /* 1000000 x major + 1000 x minor + patch */
 
 struct event_base;
 typedef struct quorlock_client quorlock_client; /* a set of nodes on one event loop */

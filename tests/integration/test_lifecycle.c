@@ -238,6 +238,11 @@ SERVERS_TEST(closes_before_the_loop_ever_ran)
 
 TEST(names_and_version)
 {
+    const int number = QUORLOCK_VERSION_NUMBER;
+    char text[sizeof("1000.1000.1000")];
+
+    snprintf(text, sizeof(text), "%d.%d.%d", number / 1000000, number / 1000 % 1000, number % 1000);
+    assert_string_equal(text, QUORLOCK_VERSION);
     assert_string_equal(quorlock_version(), QUORLOCK_VERSION);
     assert_string_equal(quorlock_status_name(QUORLOCK_ERR_HELD), "HELD");
     assert_string_equal(quorlock_status_name(QUORLOCK_OK), "OK");
