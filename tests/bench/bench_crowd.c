@@ -8,8 +8,9 @@
  * One client holds the key, or all its permits. N clients, in processes of their own, wait for it: with --shared as
  * readers, with --fair in the queue. After some time the holder releases, one permit if it has several; each waiter
  * that is granted releases after --grant-ms, until all of them were, or so many as --grants says. Prints a line of
- * JSON: whether the holder lost the lock, how many nodes its release reached, when the first waiter was granted, and,
- * of the busiest node, requests a second, those of the time of the grants, and its CPU in hundredths.
+ * JSON: whether the holder lost the lock, how many nodes its release reached, when the first waiter was granted, the
+ * longest time between two grants, by how much the renewals of another lock of the holder were late meanwhile at most,
+ * and, of the busiest node, requests a second, those of the time of the grants, and its CPU in hundredths.
  */
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
@@ -33,6 +34,7 @@
 #define PROCESSES 4u
 #define KEY       "crowd"
 #define LIMIT_MS  600000u
+#define RENEW_MS  100u /* of the holder's other lock: its requests are few beside those of the grants */
 
 struct crowd {
     const char *const *nodes;
@@ -42,8 +44,12 @@ struct crowd {
     int pipe[2]; /* the waiters write a byte each: w it waits, g it was granted, x it failed */
     struct event_base *base;
     /* of the holder */
+    quorlock_client *client;
     bool released;
     uint32_t held, lost, reached;
+    uint64_t gap_ms;                /* the longest time between two grants */
+    quorlock_lock *beside;          /* another lock of the holder, of another key */
+    uint32_t highest_ms, lowest_ms; /* its validity */
 };
 
 struct load {
@@ -222,10 +228,26 @@ static void run_for(struct crowd *crowd, uint32_t ms)
     (void)event_base_loop(crowd->base, EVLOOP_NO_EXIT_ON_EMPTY);
 }
 
+static void look_beside(struct crowd *crowd)
+{
+    uint32_t valid_ms = quorlock_lock_valid_ms(crowd->beside);
+
+    if (valid_ms > crowd->highest_ms) crowd->highest_ms = valid_ms;
+    if (valid_ms < crowd->lowest_ms) crowd->lowest_ms = valid_ms;
+}
+
+/* By how much the validity was lower than renewals in time leave it. */
+static uint32_t late_ms(const struct crowd *crowd)
+{
+    uint32_t in_time_ms = crowd->lowest_ms + RENEW_MS;
+
+    return crowd->highest_ms > in_time_ms ? crowd->highest_ms - in_time_ms : 0;
+}
+
 /* Run until so many bytes of that kind came; return how many ms that took. */
 static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
 {
-    uint64_t begun_ms = crowd_now_ms();
+    uint64_t begun_ms = crowd_now_ms(), last_ms = begun_ms;
     char bytes[512];
 
     while (n > 0) {
@@ -233,9 +255,12 @@ static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
         ssize_t length;
 
         run_for(crowd, 1);
+        if (crowd->beside != NULL) look_beside(crowd);
         if (crowd_now_ms() - begun_ms > LIMIT_MS) crowd_fail("the waiters do not go on");
         if (poll(&ready, 1, 0) <= 0) continue;
         length = read(crowd->pipe[0], bytes, n < sizeof(bytes) ? n : sizeof(bytes));
+        if (kind == 'g' && crowd_now_ms() - last_ms > crowd->gap_ms) crowd->gap_ms = crowd_now_ms() - last_ms;
+        last_ms = crowd_now_ms();
         for (ssize_t i = 0; i < length; i++) {
             if (bytes[i] == 'x') crowd_fail("a waiter failed");
             n -= bytes[i] == kind;
@@ -247,14 +272,13 @@ static uint64_t await_bytes(struct crowd *crowd, char kind, uint32_t n)
 /* Return one of the locks that the holder has. */
 static quorlock_lock *hold(struct crowd *crowd)
 {
-    quorlock_client *client;
     quorlock_lock *lock;
     uint32_t n = crowd->permits > 0 ? crowd->permits : 1;
 
     crowd->base = program_loop();
-    client = crowd_client(crowd, crowd->base);
+    crowd->client = crowd_client(crowd, crowd->base);
     for (uint32_t i = 0; i < n; i++) {
-        lock = crowd_lock(crowd, client, false);
+        lock = crowd_lock(crowd, crowd->client, false);
         (void)quorlock_lock_set_on_lost(lock, on_lost, crowd);
         if (quorlock_lock_acquire(lock, on_held, crowd) != 0) crowd_fail("acquire");
     }
@@ -262,10 +286,23 @@ static quorlock_lock *hold(struct crowd *crowd)
     return lock;
 }
 
+static void hold_beside(struct crowd *crowd)
+{
+    static const char *const keys[] = {"beside"};
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = crowd->lease_ms, .renew_ms = RENEW_MS};
+    uint32_t held = crowd->held;
+
+    if (quorlock_lock_new(&crowd->beside, crowd->client, keys, 1, &options) != 0 ||
+        quorlock_lock_acquire(crowd->beside, on_held, crowd) != 0)
+        crowd_fail("the lock beside");
+    while (crowd->held == held) run_for(crowd, 1);
+    crowd->lowest_ms = UINT32_MAX;
+}
+
 static void measure(struct crowd *crowd)
 {
     quorlock_lock *lock = hold(crowd);
-    struct load before, during, after;
+    struct load before, during, released, after;
     uint64_t begun_ms, first_ms, all_ms;
     double seconds;
 
@@ -283,6 +320,8 @@ static void measure(struct crowd *crowd)
     run_for(crowd, crowd->hold_ms / 2);
     read_load(crowd, &during);
     seconds = (double)(crowd_now_ms() - begun_ms) / 1000;
+    hold_beside(crowd);
+    read_load(crowd, &released);
     if (crowd->lost == 0 && quorlock_lock_release(lock, on_released, crowd) != 0) crowd_fail("release");
     first_ms = await_bytes(crowd, 'g', 1);
     all_ms = await_bytes(crowd, 'g', crowd->grants - 1);
@@ -290,12 +329,12 @@ static void measure(struct crowd *crowd)
     while (crowd->lost == 0 && !crowd->released) run_for(crowd, 1);
     printf("{\"waiters\": %" PRIu32 ", \"lost\": %" PRIu32 ", \"reached\": %" PRIu32 ", \"first_ms\": %" PRIu64
            ", \"all_ms\": %" PRIu64 ", \"cpu_percent\": %.1f, \"requests_a_second\": %.1f, \"requests_a_grant\": %.1f, "
-           "\"cpu_ms_a_grant\": %.2f}\n",
+           "\"gap_ms\": %" PRIu64 ", \"late_ms\": %" PRIu32 ", \"cpu_ms_a_grant\": %.2f}\n",
            crowd->waiters, crowd->lost, crowd->reached, first_ms, all_ms,
            100 * most(crowd, during.cpu_s, before.cpu_s) / seconds,
            most(crowd, during.requests, before.requests) / seconds,
-           most(crowd, after.requests, during.requests) / crowd->grants,
-           1000 * most(crowd, after.cpu_s, during.cpu_s) / crowd->grants);
+           most(crowd, after.requests, released.requests) / crowd->grants, crowd->gap_ms, late_ms(crowd),
+           1000 * most(crowd, after.cpu_s, released.cpu_s) / crowd->grants);
 }
 
 static void allow_sockets(void)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rows of crowds that wait for one key: what they cost the busiest node while nothing happens, and a release."""
+"""The rows of crowds that wait for one key: what they cost the busiest node while nothing happens, and a release, and
+how late that makes renewals."""
 import os
 
 KINDS = (("plain", ()), ("fair", ("--fair",)), ("shared", ("--shared",)), ("permits", ("--permits", "4")),
@@ -28,5 +29,6 @@ def waiting(setting):
                 one = row[name]
                 setting.say(f"{row['name']}, {name}: {one['cpu_percent']} % of a core a node and "
                             f"{one['requests_a_second']} requests a second at rest; {one['cpu_ms_a_grant']} ms and "
-                            f"{one['requests_a_grant']} requests a release")
+                            f"{one['requests_a_grant']} requests a release; another lock of the holder was renewed "
+                            f"{one['late_ms']} ms late")
             yield row

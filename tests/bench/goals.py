@@ -82,7 +82,9 @@ def crowds(results):
     return [
         goal("a crowd that waits: CPU of a node at rest", 2, worst("cpu_percent"), unit="% of a core"),
         goal("a crowd that waits: requests a release, at a node", 60, worst("requests_a_grant")),
-        goal("a crowd that waits: CPU of a node a release", 1, worst("cpu_ms_a_grant"), unit="ms")]
+        goal("a crowd that waits: CPU of a node a release", 1, worst("cpu_ms_a_grant"), unit="ms"),
+        goal("a crowd that waits: how late it makes a renewal of the holder's other lock", 1, worst("late_ms"),
+             unit="ms")]
 
 
 def judge(results):

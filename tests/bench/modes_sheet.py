@@ -95,8 +95,9 @@ def python_section(rows):
 
 
 def crowds_section(rows):
-    heads = ["", "CPU at rest, %", "requests/s", "CPU a release, ms", "requests a release"]
-    names = ("cpu_percent", "requests_a_second", "cpu_ms_a_grant", "requests_a_grant")
+    heads = ["", "CPU at rest, %", "requests/s", "CPU a release, ms", "requests a release", "longest gap, ms",
+             "a renewal late by, ms"]
+    names = ("cpu_percent", "requests_a_second", "cpu_ms_a_grant", "requests_a_grant", "gap_ms", "late_ms")
     return table(heads, [[f"{row['name']}, {side}", *(shown(row[side][name]) for name in names)]
                          for row in rows for side in ("now", "before") if side in row])
 
