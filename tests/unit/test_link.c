@@ -19,9 +19,9 @@
 #include "redis/link/link.h"
 #include "test.h"
 
-#define CONNECT_MS 600
-#define TIMEOUT_MS 200
-#define PAUSE_MS   100
+#define CONNECT_MS 600ull
+#define TIMEOUT_MS 200ull
+#define PAUSE_MS   100ull
 #define OPTION     "(connect_timeout_ms, --connect-timeout)"
 
 struct link_fixture {
