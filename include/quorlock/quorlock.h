@@ -430,6 +430,11 @@ QUORLOCK_API const char *quorlock_client_error(const quorlock_client *client);
 QUORLOCK_API int quorlock_lock_new(quorlock_lock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                                    const struct quorlock_lock_options *options);
 
+/* quorlock_client_lost_margin_max_ms - return the longest lost_margin_ms that locks of the client with this lease_ms
+ * and renew_ms may have, which are as in struct quorlock_lock_options; 0: such locks are refused. */
+QUORLOCK_API uint32_t quorlock_client_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms,
+                                                         uint32_t renew_ms);
+
 /* quorlock_lock_acquire - ask all nodes in parallel, again and again until wait_ms is over; a failed acquire releases
  * its votes. Result: OK, HELD, NOQUORUM, TIMEDOUT, AUTH, FOREIGN, PROTO, INVAL, CANCELED, CLOSED, NOMEM; with an owner
  * also LOST, STATE. Errors: BUSY, STATE (held already, or the system has no random bytes), NOMEM, CLOSED; with an owner

@@ -19,8 +19,8 @@
  *   that return no status return 0. To free, close or shut down NULL does nothing.
  * - Callbacks, but those for reports, and the log hook run in the loop's thread. Renewals wait meanwhile. In them only
  *   valid_ms, token, fence, start_acquire, start_release, cancel, shutdown, free, set_on_lost, set_credentials,
- *   statistics and metrics may be called; calls that would wait return STATE. The function `credentials` calls
- *   quorlock_credentials_set, _refuse or _defer only.
+ *   statistics, metrics and lost_margin_max_ms may be called; calls that would wait return STATE. The function
+ *   `credentials` calls quorlock_credentials_set, _refuse or _defer only.
  * - Signals. The loop's thread blocks all signals.
  * - Events. What would call back is an event instead, if quorlock_sync_client_events() was called and there is no
  *   callback.
@@ -77,6 +77,9 @@ QUORLOCK_API int quorlock_sync_client_close(quorlock_sync_client *client);
 
 QUORLOCK_API int quorlock_sync_client_set_credentials(quorlock_sync_client *client, const char *node, const char *user,
                                                       const char *password, struct quorlock_error *error);
+
+QUORLOCK_API uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *client, uint32_t lease_ms,
+                                                              uint32_t renew_ms);
 
 /* Holds nest by the owner in the options, not by the thread. */
 QUORLOCK_API int quorlock_sync_lock_new(quorlock_sync_lock **ret, quorlock_sync_client *client, const char *const *keys,

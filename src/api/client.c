@@ -271,6 +271,11 @@ const char *quorlock_client_error(const quorlock_client *client)
     return client->runtime.error.text;
 }
 
+uint32_t quorlock_client_lost_margin_max_ms(const quorlock_client *client, uint32_t lease_ms, uint32_t renew_ms)
+{
+    return options_lost_margin_max_ms(&client->runtime.options, lease_ms, renew_ms);
+}
+
 int quorlock_lock_new(quorlock_lock **ret, quorlock_client *client, const char *const *keys, size_t n_keys,
                       const struct quorlock_lock_options *options)
 {

@@ -263,6 +263,19 @@ static void run_metrics(struct job *job)
     sync_done(job);
 }
 
+struct margin_job {
+    struct job job;
+    uint32_t lease_ms, renew_ms, most_ms;
+};
+
+static void run_lost_margin_max(struct job *job)
+{
+    struct margin_job *call = CONTAINER_OF(job, struct margin_job, job);
+
+    call->most_ms = quorlock_client_lost_margin_max_ms(job->sync->client, call->lease_ms, call->renew_ms);
+    sync_done(job);
+}
+
 struct credentials_job {
     struct job job;
     const char *node, *user, *password;
@@ -808,6 +821,15 @@ uint64_t quorlock_sync_lock_fence(quorlock_sync_lock *lock)
     struct job job = {.run = run_fence, .sync = sync_client_of(lock), .lock = lock};
 
     return sync_do_anywhere(&job) == 0 ? job.result.fence : 0;
+}
+
+uint32_t quorlock_sync_client_lost_margin_max_ms(quorlock_sync_client *sync, uint32_t lease_ms, uint32_t renew_ms)
+{
+    struct margin_job call = {
+        .job = {.run = run_lost_margin_max, .sync = sync}, .lease_ms = lease_ms, .renew_ms = renew_ms};
+
+    (void)sync_do_anywhere(&call.job);
+    return call.most_ms;
 }
 
 int quorlock_sync_client_set_credentials(quorlock_sync_client *sync, const char *node, const char *user,

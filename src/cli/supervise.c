@@ -77,12 +77,9 @@ static void set_timer(struct supervisor *supervisor, uint64_t at_ms)
 
 /* choose_grace_ms - choose how long before the end of validity a loss is reported: min(5 s, lease/4), or as long as the
  * library has room for, if that is less. */
-static uint32_t choose_grace_ms(uint32_t lease_ms, uint32_t node_timeout_ms)
+static uint32_t choose_grace_ms(const quorlock_client *client, uint32_t lease_ms)
 {
-    /* A renewal begins after a third of the lease, and may take two node timeouts; drift is 1 % and 2 ms. */
-    uint64_t kept_ms =
-        lease_ms / 3 + 1 + lease_ms / 100 + 1 + 2 + 2 * (uint64_t)(node_timeout_ms > 0 ? node_timeout_ms : 1);
-    uint32_t most_ms = kept_ms < lease_ms ? lease_ms - (uint32_t)kept_ms : 0;
+    uint32_t most_ms = quorlock_client_lost_margin_max_ms(client, lease_ms, 0);
     uint32_t grace_ms = lease_ms / 4 < GRACE_MS_MAX ? lease_ms / 4 : GRACE_MS_MAX;
 
     if (grace_ms > most_ms) grace_ms = most_ms;
@@ -520,7 +517,7 @@ int supervise_open(struct supervisor *supervisor, const struct session *session)
     supervisor->group_rule = settings->group;
     supervisor->contain = settings->contain;
     if (settings->subreaper) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    supervisor->grace_ms = choose_grace_ms(session_lease_ms(settings), settings->values.client.node_timeout_ms);
+    supervisor->grace_ms = choose_grace_ms(session->client, session_lease_ms(settings));
     if (supervise_watch(supervisor)) return 0;
     say("cannot watch signals and time: %s", strerror(errno));
     return EXIT_SYSTEM;

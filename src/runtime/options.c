@@ -330,6 +330,19 @@ static uint64_t margin_max_us(const struct core_config *config, uint64_t node_ti
     return validity_sub(useful_us, config->holder.renew_us + 2 * node_timeout_us);
 }
 
+uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client, uint32_t lease_ms, uint32_t renew_ms)
+{
+    uint64_t lease_us = (uint64_t)lease_ms * MS;
+    struct core_config config = {.lease_us = lease_us,
+                                 .drift_ppm = client->drift_ppm,
+                                 .drift_fixed_us = (uint64_t)client->drift_fixed_ms * MS,
+                                 .holder.renew_us = renew_us_of(lease_us, renew_ms)};
+    /* A timeout that was not chosen becomes as short as the margin needs. */
+    uint64_t node_timeout_us = client->node_timeout_ms == 0 ? MS : (uint64_t)client->node_timeout_ms * MS;
+
+    return (uint32_t)(margin_max_us(&config, node_timeout_us) / MS);
+}
+
 static int check_schedule(struct core_config *config, uint32_t node_timeout_ms, struct quorlock_error *error)
 {
     uint64_t allowance_us = validity_allowance_us(config->lease_us, config->drift_ppm, config->drift_fixed_us);

@@ -25,6 +25,8 @@ int options_lock(struct core_config *ret, struct quorlock_lock_options *ret_opti
                  const struct quorlock_lock_options *given, struct quorlock_error *);
 /* options_wait_us - return the core's form of a lock's wait_ms, whose zero is another one: it tries once. */
 uint64_t options_wait_us(uint32_t wait_ms);
+/* options_lost_margin_max_ms - do quorlock_client_lost_margin_max_ms. */
+uint32_t options_lost_margin_max_ms(const struct quorlock_client_options *client, uint32_t lease_ms, uint32_t renew_ms);
 /* options_bootstrap - copy and check the options. given may be NULL. */
 int options_bootstrap(struct quorlock_bootstrap_options *ret, const struct quorlock_bootstrap_options *given,
                       struct quorlock_error *);

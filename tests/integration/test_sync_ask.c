@@ -212,3 +212,18 @@ BLOCKING_TEST(many_locks_are_listed)
     assert_int_equal(quorlock_sync_client_list(sync_client, NULL, read_listing, &listed), QUORLOCK_ERR_CLOSED);
     for (int i = 0; i < LOCKS; i++) quorlock_sync_lock_free(locks[i]);
 }
+
+/* As long as the locks of the client may have it, and not longer. */
+BLOCKING_TEST(the_longest_margin_is_permitted)
+{
+    struct quorlock_lock_options options = {.size = sizeof(options), .lease_ms = LONG_LEASE_MS};
+    quorlock_sync_lock *lock;
+    const char *key = "key";
+
+    options.lost_margin_ms = quorlock_sync_client_lost_margin_max_ms(sync_client, LONG_LEASE_MS, 0);
+    assert_true(options.lost_margin_ms > 0);
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), 0);
+    quorlock_sync_lock_free(lock);
+    options.lost_margin_ms++;
+    assert_int_equal(quorlock_sync_lock_new(&lock, sync_client, &key, 1, &options, NULL), QUORLOCK_ERR_INVAL);
+}

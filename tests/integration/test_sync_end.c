@@ -52,6 +52,7 @@ TEST(null_is_harmless)
         {"sync_undo", quorlock_sync_lock_undo(NULL, &result), QUORLOCK_ERR_INVAL},
         {"sync_token", quorlock_sync_lock_token(NULL, error.text, sizeof(error.text)), QUORLOCK_ERR_INVAL},
         {"sync_fence", (int)quorlock_sync_lock_fence(NULL), 0},
+        {"sync_lost_margin_max_ms", (int)quorlock_sync_client_lost_margin_max_ms(NULL, 1000, 0), 0},
         {"sync_valid_ms", (int)quorlock_sync_lock_valid_ms(NULL), 0},
         {"sync_new", quorlock_sync_lock_new(&lock, NULL, &key, 1, NULL, &error), QUORLOCK_ERR_INVAL},
         {"sync_stand", quorlock_sync_candidate_stand(NULL, NULL), QUORLOCK_ERR_INVAL},

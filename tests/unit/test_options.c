@@ -478,6 +478,35 @@ TEST(drift_that_leaves_nothing_of_the_lease_is_refused)
     refuses_lock(&client, &options, "drift");
 }
 
+TEST(the_longest_lost_margin_is_taken_and_a_longer_one_is_not)
+{
+    static const uint32_t leases_ms[] = {10, 100, 1000, 30000}, timeouts_ms[] = {0, 1, 100, 5000};
+    static const uint32_t renewals_ms[] = {0, 1, 50, 400, QUORLOCK_RENEW_NEVER};
+    size_t n_longest = 0;
+
+    /* Each of four leases with each of four timeouts and five renewals. */
+    for (size_t i = 0; i < 80; i++) {
+        struct quorlock_client_options client = plain_client();
+        struct quorlock_lock_options options = plain_lock();
+        struct quorlock_client_options checked;
+        uint32_t most_ms;
+
+        client.node_timeout_ms = timeouts_ms[i / 4 % 4];
+        checked = takes_client(&client);
+        options.lease_ms = leases_ms[i % 4];
+        options.renew_ms = renewals_ms[i / 16];
+        most_ms = options_lost_margin_max_ms(&checked, options.lease_ms, options.renew_ms);
+        options.lost_margin_ms = most_ms;
+        if (most_ms > 0) {
+            (void)takes_lock(&client, &options);
+            n_longest++;
+        }
+        options.lost_margin_ms = most_ms + 1;
+        refuses_lock(&client, &options, "lease");
+    }
+    assert_true(n_longest > 20);
+}
+
 TEST(an_owner_is_neither_empty_nor_too_long)
 {
     struct quorlock_client_options client = plain_client();
