@@ -5,7 +5,7 @@
 """
 import dataclasses
 
-ENDS, GOES_ON, KILLED = "ends", "goes on", "is killed"
+ENDS, GOES_ON, KILLED, VARIES = "ends", "goes on", "is killed", "varies"
 
 
 @dataclasses.dataclass
@@ -38,7 +38,8 @@ PROGRAMS = [
     in_script("xargs -P", "echo {work} | xargs -P 2 -n 1 sh -c", needs="xargs"),
     in_script("make -j", "printf 'all:\\n\\t{work}\\n' >m; make -s -j2 -f m", needs="make"),
     in_script("ninja", "printf 'rule r\\n command = {work}\\nbuild all: r\\n' >build.ninja; ninja --quiet", needs="ninja", loss=GOES_ON),
-    Program("GNU parallel", ("parallel", "{work}", ":::", ""), loss=GOES_ON),
+    # It sends signals to its job one after the other, and may be gone before the job has got one.
+    Program("GNU parallel", ("parallel", "{work}", ":::", ""), loss=GOES_ON, term=VARIES),
     bwrap(),
     bwrap("--unshare-pid"),
     bwrap("--new-session", **LEFT),

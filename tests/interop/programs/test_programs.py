@@ -18,7 +18,7 @@ sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[2] / "integratio
 import command_case
 import programs
 from command_case import SERVERS, Bootstrapped, state, wait_for
-from programs import ENDS, GOES_ON, KILLED
+from programs import ENDS, GOES_ON, KILLED, VARIES
 from test_command_contain import LEFT_S, permits
 
 FOR_ROOT = ("sudo", "su", "runuser")
@@ -62,7 +62,7 @@ class Programs(Bootstrapped):
         if wanted == GOES_ON:
             time.sleep(LEFT_S)
             self.assertTrue(self.works(), "it has ended")
-        else:
+        elif wanted != VARIES:
             wait_for(lambda: not self.works())
         if wanted == KILLED:
             self.assertFalse(os.path.exists(self.path("termed")))
@@ -81,6 +81,7 @@ class Programs(Bootstrapped):
         finally:
             pathlib.Path(self.path("let_go")).touch()
             wait_for(lambda: not self.works())
+            self.forget_faketime()
             for server in SERVERS:
                 server.ask("DEL", self.key)
 
@@ -109,15 +110,15 @@ class Programs(Bootstrapped):
                 continue
             for program in self.tries():
                 with self.subTest(program=program.name, contain=kind):
-                    self.forget_faketime()
                     self.try_it(program, ("--contain", kind), "loss", ENDS)
 
     @staticmethod
     def forget_faketime():
-        """One that was killed leaves names with its process id, which is the same in the next namespace."""
-        for number in range(2, 10):
-            for name in (f"sem.faketime_sem_{number}", f"faketime_shm_{number}"):
-                pathlib.Path("/dev/shm", name).unlink(missing_ok=True)
+        """One that was killed leaves names with its process id, which another gets: soon, in a namespace."""
+        for name in pathlib.Path("/dev/shm").glob("*faketime_s*_*"):
+            number = name.name.rpartition("_")[2]
+            if number.isdigit() and (int(number) < 10 or not os.path.exists(f"/proc/{number}")):
+                name.unlink(missing_ok=True)
 
     def with_clock(self, lease, rate):
         """quorlock itself has that clock."""
