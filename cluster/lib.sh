@@ -327,7 +327,8 @@ CONF
     } >"$folder/redis.conf"
 }
 
-# node_launch NODE: starts the server and returns at once; node_wait_up tells whether it runs.
+launched=()
+# node_launch NODE: starts the server and returns at once; node_wait_up tells whether it runs. Its process is in $launched.
 node_launch() {
     local folder
     folder=$(node_dir "$1")
@@ -344,6 +345,7 @@ node_launch() {
         echo "$1" >"$folder/started" && echo "$$" >"$folder/pid" || exit 1
         exec "$server" "$folder/redis.conf"
     ' sh "$folder" "$server" </dev/null >>"$folder/redis.log" 2>&1 8>&- 9>&- &
+    launched+=("$!") # setsid does not fork: it is the server's
     disown
 }
 
