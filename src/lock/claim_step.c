@@ -226,6 +226,14 @@ static uint64_t claim_next_wake_us(const struct claim *claim, uint64_t deadline_
     return held_back_us != 0 && held_back_us < at_us ? held_back_us : at_us;
 }
 
+static void follow_listening(struct claim *claim)
+{
+    bool listens = core_listens(claim->core);
+
+    /* Most claims never listen. */
+    if (listens || claim->listens || claim->far != NULL) claim_listen(claim, listens);
+}
+
 /* Do everything that follows from the core's new state. */
 static void claim_settle(struct claim *claim, const struct core_update *update, uint64_t now_us)
 {
@@ -251,9 +259,7 @@ static void claim_settle(struct claim *claim, const struct core_update *update, 
         claims_count_hold(all, claim->keylist, &hold, holds, now_us);
         if (!holds) all->events->keys_released(claim);
     }
-    /* Most claims never listen. */
-    if (claim->listens || claim->far != NULL || core_listens(claim->core))
-        claim_listen(claim, core_listens(claim->core));
+    follow_listening(claim);
 }
 
 /* A new attempt clears the results of the nodes that it asks; the others keep their latest result. */
